@@ -136,6 +136,9 @@ pub struct Plan {
     pub hooks: Vec<Hook>,
     /// What each figure is worth; a figure that is not here is unknown.
     pub figures: Vec<(Figure, Certainty)>,
+    /// Of those that are known, the ones that are at least so much: some of what they count happens where no hook looks, on
+    /// certain file systems or devices. What is bounded otherwise may be off by a little, both ways.
+    pub at_least: Vec<Figure>,
 }
 
 /// No set of hooks can count here.
@@ -157,14 +160,16 @@ impl Plan {
         let brackets = choose::brackets(facts)?;
         let hooks = choose::choose(facts, brackets, wants)?;
         let figures = worth::figures(facts, brackets, &hooks, wants);
-        Ok(Self { engine: Engine::Exact, brackets, fetch_atomics: facts.fetch_atomics, hooks, figures })
+        let at_least = worth::at_least(facts, brackets, &hooks, wants);
+        let (engine, fetch_atomics) = (Engine::Exact, facts.fetch_atomics);
+        Ok(Self { engine, brackets, fetch_atomics, hooks, figures, at_least })
     }
 
     /// The plan of an engine that gives none of the exact figures.
     #[must_use]
     pub fn none(engine: Engine) -> Self {
-        let (hooks, figures) = (Vec::new(), Vec::new());
-        Self { engine, brackets: Brackets::Unused, fetch_atomics: false, hooks, figures }
+        let (hooks, figures, at_least) = (Vec::new(), Vec::new(), Vec::new());
+        Self { engine, brackets: Brackets::Unused, fetch_atomics: false, hooks, figures, at_least }
     }
 
     /// What a figure is worth.

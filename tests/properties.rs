@@ -131,6 +131,7 @@ fn plan(known: &[Figure]) -> Plan {
         fetch_atomics: true,
         hooks: Vec::new(),
         figures: known.iter().map(|f| (*f, Certainty::Exact)).collect(),
+        at_least: Vec::new(),
     }
 }
 

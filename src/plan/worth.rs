@@ -60,6 +60,16 @@ pub(super) fn figures(
     Figure::ALL.iter().map(|f| (*f, seen.worth(f.evidence()))).collect()
 }
 
+/// Figures that are at least so much, as [`super::Plan::at_least`].
+pub(super) fn at_least(facts: &Facts, brackets: Brackets, hooks: &[Hook], wants: Wants) -> Vec<Figure> {
+    let seen = Seen { facts, brackets, hooks, wants };
+    let least = |f: &Figure| {
+        let evidence = f.evidence();
+        seen.misses(evidence) && matches!(seen.worth(evidence), Certainty::Bounded(_))
+    };
+    Figure::ALL.iter().copied().filter(least).collect()
+}
+
 fn unknown(why: &str) -> Certainty {
     Certainty::Unknown(why.into())
 }
@@ -132,6 +142,30 @@ impl Seen<'_> {
                 Certainty::Exact => self.reads(),
                 other => other,
             },
+        }
+    }
+
+    /// Whether some of what is counted is seen by no hook, however few events are lost. Of reads, what the kernel's account of read
+    /// calls says bounds it (`src/report/unseen.rs`), and metadata is what it is said to be, no more.
+    fn misses(&self, evidence: Evidence) -> bool {
+        match evidence {
+            Evidence::Direct => self.misses_direct(),
+            Evidence::Writes | Evidence::FellBack => self.misses_writes(),
+            Evidence::Fills => !self.calls() && !self.sees(Event::Window),
+            // Faults that huge pages serve, and stores into mappings of tmpfs.
+            Evidence::CachedFaults => self.calls(),
+            Evidence::MappedAround => !self.sees(Event::HugeMapped),
+            Evidence::Waste => true,
+            Evidence::Reads
+            | Evidence::TimedReads
+            | Evidence::Flights
+            | Evidence::Dirtied
+            | Evidence::Buffers
+            | Evidence::Removals
+            | Evidence::Windows
+            | Evidence::Faults
+            | Evidence::Refaults
+            | Evidence::Metadata => false,
         }
     }
 

@@ -220,7 +220,8 @@ impl Encoder {
         let last = std::mem::replace(&mut self.last, Last::seen(sample));
         let same = last.known.as_ref().is_some_and(|k| *k == sample.known);
         let known = if same {
-            Arc::new(Known { figures: Vec::new(), programs: Vec::new(), ..*sample.known })
+            let (figures, at_least, programs) = (Vec::new(), Vec::new(), Vec::new());
+            Arc::new(Known { figures, at_least, programs, ..*sample.known })
         } else {
             Arc::clone(&sample.known)
         };

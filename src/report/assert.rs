@@ -4,6 +4,7 @@
 //! `run2.wall < 0.5 * run1.wall`, `warm.wall < 0.5 * cold.wall`. A name without a run must hold for every run; what is
 //! not known fails, since it has not been shown to hold.
 
+mod bounds;
 mod groups;
 mod names;
 mod parse;
@@ -259,9 +260,11 @@ impl Side {
         let shown = |x: f64| name.show(x / (times * per.unwrap_or(1.0)), per.is_some(), more);
         let unit = if per.is_some() { "/s" } else { "" };
         let (least, most) = (shown(value.least), shown(value.most));
-        Some(match least == most {
-            true => format!("{} is {least}{unit}", self.name()),
-            false => format!("{} is between {least}{unit} and {most}{unit}", self.name()),
+        Some(match value.most {
+            // Not all of it is seen: the report, and `--explain`, say what is not.
+            f64::INFINITY => format!("{} is at least {least}{unit}", self.name()),
+            _ if least == most => format!("{} is {least}{unit}", self.name()),
+            _ => format!("{} is between {least}{unit} and {most}{unit}", self.name()),
         })
     }
 

@@ -283,6 +283,9 @@ pub struct Run {
 }
 
 /// Read calls by latency: bucket 0 is below 256 ns, bucket i from 2^(7+i) ns on.
+    /// Those that are at least so much: not all of what they count is seen here.
+    #[serde(skip)]
+    pub at_least: Vec<Figure>,
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
     /// Calls that did not miss.

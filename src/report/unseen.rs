@@ -33,6 +33,7 @@ pub(super) fn material(run: &Run) -> bool {
 
 /// Adds them to what the run used: what was not seen is not known to have been in the cache.
 pub(super) fn weigh(run: &mut Run, plan: &Plan) {
+    run.at_least.clone_from(&plan.at_least);
     if !blind(plan) {
         return;
     }

@@ -22,6 +22,8 @@ pub struct Known {
     pub brackets: Brackets,
     /// What each figure is worth; one that is not here is unknown.
     pub figures: Vec<(Figure, Certainty)>,
+    /// Those that are at least so much, as [`Plan::at_least`].
+    pub at_least: Vec<Figure>,
     /// The kernel programs that counted.
     pub programs: Vec<String>,
 }
@@ -34,6 +36,7 @@ impl Known {
             engine: plan.engine,
             brackets: plan.brackets,
             figures: plan.figures.clone(),
+            at_least: plan.at_least.clone(),
             programs: plan.hooks.iter().map(|h| h.program.to_owned()).collect(),
         }
     }
@@ -41,8 +44,9 @@ impl Known {
     /// A plan of the same worth, by which figures are made. It has no hooks: nothing can be attached by it.
     #[must_use]
     pub fn plan(&self) -> Plan {
-        let (engine, brackets, figures) = (self.engine, self.brackets, self.figures.clone());
-        Plan { engine, brackets, fetch_atomics: false, hooks: Vec::new(), figures }
+        let (engine, brackets) = (self.engine, self.brackets);
+        let (figures, at_least) = (self.figures.clone(), self.at_least.clone());
+        Plan { engine, brackets, fetch_atomics: false, hooks: Vec::new(), figures, at_least }
     }
 
     /// Whether a kernel program counted.
@@ -61,6 +65,9 @@ struct Written {
     /// A figure, and the number of the text that says why.
     bounded: Vec<(String, usize)>,
     unknown: Vec<(String, usize)>,
+    /// Not there where there are none, nor in what was written before this was told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    at_least: Vec<String>,
     texts: Vec<String>,
     programs: Vec<String>,
 }
@@ -83,8 +90,9 @@ impl Serialize for Known {
             }
         }
         let programs = self.programs.clone();
+        let at_least = self.at_least.iter().map(|f| f.name().to_owned()).collect();
         let (engine, brackets) = (self.engine, self.brackets);
-        Written { engine, brackets, exact, bounded, unknown, texts, programs }.serialize(to)
+        Written { engine, brackets, exact, bounded, unknown, at_least, texts, programs }.serialize(to)
     }
 }
 
@@ -99,6 +107,8 @@ impl<'de> Deserialize<'de> for Known {
             exact.chain(bounded).chain(unknown).map(|(f, c)| (f.as_str(), c)).collect();
         // A figure that this version does not have is of no use to it.
         let figures = Figure::ALL.iter().filter_map(|f| Some((*f, all.remove(f.name())?))).collect();
-        Ok(Self { engine: w.engine, brackets: w.brackets, figures, programs: w.programs })
+        let at_least =
+            Figure::ALL.iter().copied().filter(|f| w.at_least.iter().any(|n| n == f.name())).collect();
+        Ok(Self { engine: w.engine, brackets: w.brackets, figures, at_least, programs: w.programs })
     }
 }

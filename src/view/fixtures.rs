@@ -54,6 +54,7 @@ pub(crate) fn plan(unknown: &[Figure]) -> Plan {
         fetch_atomics: true,
         hooks: Vec::new(),
         figures: known.map(|f| (*f, Certainty::Exact)).collect(),
+        at_least: Vec::new(),
     }
 }
 

@@ -107,3 +107,28 @@ fn direct_requests_of_devices_where_the_function_is_split() {
     let Attach::Session(functions) = at(&new(&sessions).unwrap(), "device_session").clone() else { panic!() };
     assert_eq!(functions.len(), 3);
 }
+
+/// A figure of which some file system or device has more is no measure of how little there was.
+#[test]
+fn what_is_at_least_so_much() {
+    let least = |facts: &Facts| new(facts).unwrap().at_least;
+    let direct = [Figure::DirectReadBytes, Figure::DirectWriteBytes];
+    // Block devices, and what has no iomap.
+    let by_tracepoints = least(&tracepoints());
+    assert!(direct.iter().all(|f| by_tracepoints.contains(f)), "{by_tracepoints:?}");
+    // Reads there are bounded by what is off by a page, or by the account of read calls.
+    assert!(!by_tracepoints.iter().any(|f| [Figure::Hits, Figure::Misses, Figure::Fills].contains(f)));
+    assert!(!by_tracepoints.contains(&Figure::WriteMisses), "that is not known");
+    let mut facts = able();
+    let with_all = least(&facts);
+    assert!(!direct.iter().any(|f| with_all.contains(f)) && !with_all.contains(&Figure::WriteMisses));
+    // Btrfs that is not loaded writes nothing.
+    facts.btf.remove(crate::facts::BTRFS_WRITE);
+    assert!(!least(&facts).contains(&Figure::WriteMisses));
+    facts.btf.insert("module:btrfs".into());
+    assert!(least(&facts).contains(&Figure::WriteMisses));
+    let mut facts = able();
+    facts.btf.insert("module:nfs".into());
+    let nfs = least(&facts);
+    assert!(direct.iter().all(|f| nfs.contains(f)) && !nfs.contains(&Figure::WriteMisses));
+}

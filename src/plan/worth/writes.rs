@@ -9,6 +9,11 @@ use crate::plan::Event;
 /// The write loop of xfs and others.
 pub(in crate::plan) const IOMAP: &str = "iomap_file_buffered_write";
 
+/// File systems that may write in loops of their own.
+const LOOPS: &[&str] = &["fuse", "cifs", "ceph", "9p", "afs"];
+/// Those whose direct I/O no hook sees.
+const PAST: &[&str] = &["fuse", "nfs", "cifs", "ceph", "9p"];
+
 /// Bounded by the reasons given, the reads' own among them; else as reads are.
 fn limited(reads: &Certainty, reasons: Vec<String>) -> Certainty {
     match reads {
@@ -40,7 +45,7 @@ impl Seen<'_> {
                 why.push("btrfs was not loaded when we began: its writes would not be seen".into());
             }
         }
-        if !self.stands_on(IOMAP) && self.facts.function(IOMAP) {
+        if self.misses_iomap() {
             why.push("writes of xfs are not seen".into());
         }
         if self.facts.function("generic_perform_write/3") {
@@ -49,11 +54,28 @@ impl Seen<'_> {
         if !self.sees(Event::TmpfsAdded) {
             why.push("misses of writes to tmpfs are not seen".into());
         }
-        let loops = self.loaded(&["fuse", "cifs", "ceph", "9p", "afs"]);
+        let loops = self.loaded(LOOPS);
         if !loops.is_empty() {
             why.push(format!("{} may write in loops of their own, which are not seen", loops.join(", ")));
         }
         limited(&self.reads(), why)
+    }
+
+    fn misses_iomap(&self) -> bool {
+        !self.stands_on(IOMAP) && self.facts.function(IOMAP)
+    }
+
+    /// Whether the writes to some file system that is there are not seen. (One that is loaded later is not meant: who runs a command
+    /// has mounted it before.)
+    pub(super) fn misses_writes(&self) -> bool {
+        let btrfs = !self.sees(Event::WriteBtrfs) && self.facts.module("btrfs");
+        btrfs || self.misses_iomap() || !self.loaded(LOOPS).is_empty()
+    }
+
+    /// Whether I/O past the cache is not all seen, or is not known to be whose.
+    pub(super) fn misses_direct(&self) -> bool {
+        let all = !self.calls() && self.sees(Event::DeviceDirect) && self.sees(Event::DirectSubmitted);
+        !all || !self.loaded(PAST).is_empty()
     }
 
     pub(super) fn direct(&self) -> Certainty {
@@ -72,7 +94,7 @@ impl Seen<'_> {
         if !self.sees(Event::DirectSubmitted) {
             why.push("asynchronous requests are nobody's and stand in the totals only".into());
         }
-        let others = self.loaded(&["fuse", "nfs", "cifs", "ceph", "9p"]);
+        let others = self.loaded(PAST);
         if !others.is_empty() {
             why.push(format!("direct I/O of {} is not seen", others.join(", ")));
         }

@@ -1,5 +1,6 @@
 //! What an assertion can be about.
 
+use super::bounds;
 use crate::figures::Figure;
 use crate::figures::Scope;
 use crate::figures::Unit;
@@ -37,6 +38,8 @@ pub(super) struct Other {
 enum Known {
     /// To the unit.
     Exactly(fn(&Run) -> Option<f64>),
+    /// As the kernel accounts for processes that somebody waited for: of others, at least so much.
+    Account(fn(&Run) -> Option<f64>),
     /// Between two values.
     Between(fn(&Run) -> Option<(f64, f64)>),
 }
@@ -59,25 +62,15 @@ pub(super) enum Kind {
     Share,
 }
 
-fn number(n: u64) -> f64 {
+pub(super) fn number(n: u64) -> f64 {
     n as f64
 }
 
-fn ratio(part: Option<u64>, all: Option<u64>) -> Option<f64> {
-    // Of nothing, no share is known.
-    let (part, all) = (part?, all.filter(|n| *n > 0)?);
-    Some(number(part) / number(all))
-}
-
 const OTHERS: &[Other] = &[
-    Other {
-        name: "hit_ratio",
-        unit: Kind::Share,
-        value: Known::Exactly(|r| ratio(r.get(Figure::Hits), r.get(Figure::Accesses))),
-    },
+    Other { name: "hit_ratio", unit: Kind::Share, value: Known::Between(bounds::hit_ratio) },
     Other { name: "wall", unit: Kind::Seconds, value: Known::Exactly(|r| Some(r.wall_s)) },
-    Other { name: "user", unit: Kind::Seconds, value: Known::Exactly(|r| r.usage.user_s) },
-    Other { name: "system", unit: Kind::Seconds, value: Known::Exactly(|r| r.usage.system_s) },
+    Other { name: "user", unit: Kind::Seconds, value: Known::Account(|r| r.usage.user_s) },
+    Other { name: "system", unit: Kind::Seconds, value: Known::Account(|r| r.usage.system_s) },
     Other { name: "data_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::divide(r).data_s) },
     Other { name: "fault_wait", unit: Kind::Seconds, value: Known::Exactly(|r| Parts::divide(r).faults_s) },
     Other {
@@ -101,22 +94,22 @@ const OTHERS: &[Other] = &[
     Other {
         name: "device_read_bytes",
         unit: Kind::Bytes,
-        value: Known::Exactly(|r| r.usage.device_read_bytes.map(number)),
+        value: Known::Account(|r| r.usage.device_read_bytes.map(number)),
     },
     Other {
         name: "device_write_bytes",
         unit: Kind::Bytes,
-        value: Known::Exactly(|r| r.usage.device_write_bytes.map(number)),
+        value: Known::Account(|r| r.usage.device_write_bytes.map(number)),
     },
     Other {
         name: "major_faults",
         unit: Kind::Count,
-        value: Known::Exactly(|r| r.usage.major_faults.map(number)),
+        value: Known::Account(|r| r.usage.major_faults.map(number)),
     },
     Other {
         name: "minor_faults",
         unit: Kind::Count,
-        value: Known::Exactly(|r| r.usage.minor_faults.map(number)),
+        value: Known::Account(|r| r.usage.minor_faults.map(number)),
     },
     Other {
         name: "dentry_misses",
@@ -184,15 +177,19 @@ impl Name {
 
     /// The least and the most that it can be, in the base unit: a count, bytes, seconds, or a share of 1.
     pub(super) fn value(self, run: &Run) -> Option<(f64, f64)> {
-        let value = match self {
+        let scale = if self.kind() == Kind::Nanoseconds { 1e9 } else { 1.0 };
+        Some(match self {
             Self::Figure(f) => {
-                let n = number(run.get(f)?);
-                if self.kind() == Kind::Nanoseconds { n / 1e9 } else { n }
+                let (least, most) = bounds::of_figure(run, f)?;
+                (least / scale, most / scale)
             }
-            Self::Other(Other { value: Known::Exactly(value), .. }) => value(run)?,
+            Self::Other(Other { value: Known::Exactly(value), .. }) => {
+                let value = value(run)?;
+                (value, value)
+            }
+            Self::Other(Other { value: Known::Account(value), .. }) => bounds::of_account(run, value(run)?),
             Self::Other(Other { value: Known::Between(value), .. }) => return value(run),
-        };
-        Some((value, value))
+        })
     }
 
     /// A value as people read it, a rate or not, with so many more digits behind the point than are in general enough.

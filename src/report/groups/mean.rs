@@ -37,6 +37,11 @@ pub fn average(runs: &[&Run]) -> Option<Run> {
         // That one thread did it all must be so of each.
         one_thread: runs.iter().map(|r| r.one_thread).try_fold(true, |all, one| one.map(|one| all && one)),
         ..middle
+        at_least: Figure::ALL
+            .iter()
+            .copied()
+            .filter(|f| runs.iter().any(|r| r.at_least.contains(f)))
+            .collect(),
     };
     mean.origin.unlisted = runs.iter().any(|r| r.origin.unlisted);
     for figure in Figure::ALL {

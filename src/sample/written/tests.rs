@@ -98,7 +98,8 @@ fn figures_that_are_not_known_stay_unknown() {
         (Figure::Inflight, why("not timed")),
     ];
     let programs = vec!["read_exit".into()];
-    let known = Known { engine: Engine::Both, brackets: Brackets::Tracepoints, figures, programs };
+    let (engine, at_least) = (Engine::Both, vec![Figure::Misses]);
+    let known = Known { engine, brackets: Brackets::Tracepoints, figures, at_least, programs };
     let sample = Sample { known: Arc::new(known), ..full() };
     let there = back(&sample);
     assert_eq!(there, sample);
