@@ -88,6 +88,12 @@ pub struct Others {
     pub brought_in_bytes: Option<u64>,
     /// Bytes that they wrote, in pages that became dirty.
     pub dirtied_bytes: Option<u64>,
+    /// Bytes that they read past the cache (`O_DIRECT`), which takes the device from the run as much.
+    pub direct_read_bytes: Option<u64>,
+    /// Bytes that they wrote past it.
+    pub direct_write_bytes: Option<u64>,
+    /// Whether these two are at least so much: not all of it is seen here.
+    pub direct_at_least: bool,
     /// Why something of it is not known.
     pub why: Option<String>,
 }
@@ -149,10 +155,28 @@ impl Others {
         let (Some(read), Some(brought)) = (self.read_bytes, self.brought_in_bytes) else {
             return "what others read is not known".into();
         };
+        let past = self.past(unit);
+        // What is not seen past the cache may be any amount.
+        let all = past.is_empty() && self.direct_read_bytes.is_some() && !self.direct_at_least;
+        let way = if all { "" } else { " through the cache" };
         if read <= LITTLE && brought <= LITTLE {
-            return format!("nobody else read more than {}", bytes(LITTLE));
+            return format!("nobody else read more than {}{way}{past}", bytes(LITTLE));
         }
-        format!("others read {} and brought {} in", bytes(read), bytes(brought))
+        format!("others read {}{way} and brought {} in{past}", bytes(read), bytes(brought))
+    }
+
+    /// What they read and wrote past the cache, where that was no little.
+    fn past(&self, unit: Unit) -> String {
+        let least = if self.direct_at_least { "at least " } else { "" };
+        let many = |n: Option<u64>| n.filter(|n| *n > LITTLE).map(|n| units::volume_of_bytes(n, unit));
+        match (many(self.direct_read_bytes), many(self.direct_write_bytes)) {
+            (None, None) => String::new(),
+            (Some(read), None) => format!("; past it, others read {least}{read}"),
+            (None, Some(written)) => format!("; past it, others wrote {least}{written}"),
+            (Some(read), Some(written)) => {
+                format!("; past it, others read {least}{read} and wrote {least}{written}")
+            }
+        }
     }
 }
 
@@ -194,7 +218,31 @@ mod tests {
     use super::*;
 
     fn others(read: u64) -> Others {
-        Others { read_bytes: Some(read), brought_in_bytes: Some(0), ..Others::default() }
+        let (direct_read_bytes, direct_write_bytes) = (Some(0), Some(0));
+        let past = Others { direct_read_bytes, direct_write_bytes, ..Others::default() };
+        Others { read_bytes: Some(read), brought_in_bytes: Some(0), ..past }
+    }
+
+    #[test]
+    fn what_others_did_past_the_cache() {
+        const GIB: u64 = 1 << 30;
+        let about = |read, written, direct_at_least| {
+            let (direct_read_bytes, direct_write_bytes) = (read, written);
+            Others { direct_read_bytes, direct_write_bytes, direct_at_least, ..others(0) }.about(Unit::Bytes)
+        };
+        // A gigabyte is no less of the device for that.
+        let through = "nobody else read more than 1 MiB through the cache";
+        let read = about(Some(GIB), Some(0), false);
+        assert_eq!(read, format!("{through}; past it, others read 1 GiB"));
+        let both = about(Some(GIB), Some(2 * GIB), true);
+        assert_eq!(both, format!("{through}; past it, others read at least 1 GiB and wrote at least 2 GiB"));
+        assert_eq!(about(Some(0), Some(GIB), false), format!("{through}; past it, others wrote 1 GiB"));
+        // Of what is not seen, nothing is said.
+        assert_eq!(about(Some(0), Some(0), true), through);
+        assert_eq!(about(None, None, false), through);
+        assert_eq!(about(Some(4096), Some(0), false), "nobody else read more than 1 MiB");
+        let much = Others { direct_at_least: true, ..others(3 << 20) };
+        assert_eq!(much.about(Unit::Bytes), "others read 3 MiB through the cache and brought 0 B in");
     }
 
     #[test]

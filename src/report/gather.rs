@@ -177,7 +177,7 @@ impl Gather {
             id: certificate::ID.into(),
             before: certify::before(self.files.values(), told, &books),
             cold: None,
-            others: certify::others(&meanwhile.total, ours),
+            others: certify::others(&meanwhile.total, ours, plan.at_least.contains(&Figure::DirectReadBytes)),
             lost: meanwhile.lost.total(),
         })
     }

@@ -279,8 +279,8 @@ fn doubts(books: &Books<'_>, differ: bool) -> Vec<String> {
     out
 }
 
-/// What all others did: the machine's figures less the run's.
-pub(super) fn others(all: &Figures, ours: &Figures) -> Others {
+/// What all others did: the machine's figures less the run's. `direct_at_least`: not all that goes past the cache is seen here.
+pub(super) fn others(all: &Figures, ours: &Figures, direct_at_least: bool) -> Others {
     let of = |figure| all.get(figure)?.checked_sub(ours.get(figure)?);
     let pages = |figure| of(figure).map(|n| n * page());
     let brought = [Figure::Misses, Figure::ReadAheadPages, Figure::FaultMisses];
@@ -291,10 +291,14 @@ pub(super) fn others(all: &Figures, ours: &Figures) -> Others {
         dirtied_bytes: pages(Figure::Dirtied),
         why: None,
     };
-    let all = [out.read_bytes, out.missed_bytes, out.brought_in_bytes, out.dirtied_bytes];
+    let cached = [out.read_bytes, out.missed_bytes, out.brought_in_bytes, out.dirtied_bytes];
+    let all = [&cached[..], &[out.direct_read_bytes, out.direct_write_bytes]].concat();
     let why = "this kernel does not tell it of the run and of the machine alike ('--explain' says why)";
     Others { why: all.contains(&None).then(|| why.to_owned()), ..out }
 }
 
 #[cfg(test)]
 mod tests;
+        direct_read_bytes: of(Figure::DirectReadBytes),
+        direct_write_bytes: of(Figure::DirectWriteBytes),
+        direct_at_least,

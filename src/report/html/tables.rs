@@ -146,6 +146,12 @@ fn items(c: &Certificate, unit: Unit) -> Vec<(&'static str, String)> {
     }
     out.push(("others read", known(c.others.read_bytes)));
     out.push(("others brought in", known(c.others.brought_in_bytes)));
+    let past = |n: Option<u64>| match n.filter(|_| c.others.direct_at_least) {
+        Some(n) => format!("at least {}", bytes(n)),
+        None => known(n),
+    };
+    out.push(("others read past the cache", past(c.others.direct_read_bytes)));
+    out.push(("others wrote past the cache", past(c.others.direct_write_bytes)));
     out.push(("events lost", count(c.lost)));
     out
 }

@@ -237,16 +237,20 @@ fn others_are_the_machine_less_the_run() {
         (Figure::Misses, 7),
         (Figure::ReadAheadPages, 3),
         (Figure::Dirtied, 2),
+        (Figure::DirectReadBytes, 9000),
+        (Figure::DirectWriteBytes, 800),
     ]);
-    let mut ours = fixtures::figures(&[(Figure::ReadBytes, 1000), (Figure::Misses, 2)]);
-    let got = others(&all, &ours);
+    let ours = [(Figure::ReadBytes, 1000), (Figure::Misses, 2), (Figure::DirectReadBytes, 2000)];
+    let mut ours = fixtures::figures(&ours);
+    let got = others(&all, &ours, false);
     assert_eq!(got.read_bytes, Some(4000));
     assert_eq!((got.missed_bytes, got.brought_in_bytes), (Some(5 * page()), Some(8 * page())));
     assert_eq!((got.dirtied_bytes, got.why), (Some(2 * page()), None));
+    assert_eq!((got.direct_read_bytes, got.direct_write_bytes), (Some(7000), Some(800)));
     // More than everybody together: no figure, and not 0.
     ours.set(Figure::Dirtied, Some(3));
     ours.set(Figure::Misses, None);
-    let got = others(&all, &ours);
+    let got = others(&all, &ours, false);
     assert_eq!((got.dirtied_bytes, got.missed_bytes, got.brought_in_bytes), (None, None, None));
     assert!(got.why.is_some());
 }
