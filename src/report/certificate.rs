@@ -181,11 +181,9 @@ impl Others {
 }
 
 impl Certificate {
-    /// Pages of its files that were in the cache when it asked for them, and that it did not bring in, at most.
+    /// Pages of its files that were in the cache before it, at most.
     pub(super) fn there(&self) -> Option<u64> {
-        let bytes = self.before.cached_at_most_bytes?
-            + self.before.unknown_used_bytes
-            + self.others.brought_in_bytes?;
+        let bytes = self.before.cached_at_most_bytes? + self.before.unknown_used_bytes;
         // Of the monitor's own program, which the process is before it becomes the command, nothing is among these.
         (self.lost == 0).then(|| bytes.div_ceil(units::page()) + OWN)
     }

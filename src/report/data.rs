@@ -88,7 +88,7 @@ pub struct Origin {
     pub unlisted: bool,
 }
 
-/// The most that was in the cache before a run, where `warm_pages` is the least.
+/// The most that was in the cache before a run, where `warm_pages` without `since_pages` is the least.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bound {
     /// Pages that were there, at most.
@@ -199,9 +199,12 @@ pub struct Run {
     /// Pages that the command used in any way: found, brought in by reads and faults, read past the cache, and those of
     /// which it is not known.
     pub asked_pages: u64,
-    /// Of these, the ones that were in the cache before it: at least so many.
+    /// Of these, the ones that were in the cache when it came to them, and that it had not brought in: at least so many.
     pub warm_pages: u64,
-    /// Of these, the ones of files that something was read ahead of.
+    /// Of these, the ones that others may have brought in since the run began: they were not there before it.
+    #[serde(skip)]
+    pub since_pages: u64,
+    /// Of `warm_pages`, the ones of files that something was read ahead of.
     #[serde(skip)]
     pub warm_ahead_pages: u64,
     /// Other pages that were there before: those that it read of files that are nowhere else than in memory.
@@ -280,12 +283,12 @@ pub struct Run {
     /// Figures of [`Figure`].
     #[serde(skip)]
     pub figures: Figures,
-}
-
-/// Read calls by latency: bucket 0 is below 256 ns, bucket i from 2^(7+i) ns on.
     /// Those that are at least so much: not all of what they count is seen here.
     #[serde(skip)]
     pub at_least: Vec<Figure>,
+}
+
+/// Read calls by latency: bucket 0 is below 256 ns, bucket i from 2^(7+i) ns on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
     /// Calls that did not miss.

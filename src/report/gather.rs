@@ -203,7 +203,8 @@ impl Gather {
         let look = warm::Disk::new(mounts, known);
         let gone = system.get(Figure::Evicted).zip(system.get(Figure::Removed)).map(|(e, r)| e + r);
         let there = certificate.as_ref().and_then(Certificate::there);
-        let judged = warm::judge(&files, (c, gone, there), (followed.run, self.full), origins, mounts, &look);
+        let who = (origins, &self.brought);
+        let judged = warm::judge(&files, (c, gone, there), (followed.run, self.full), who, mounts, &look);
         let unused_pages = Some(files.iter().map(unused).sum());
         // All files are asked for their sizes: only where the kernel says that something came back.
         let came_back =
@@ -235,6 +236,7 @@ impl Gather {
             certificate,
             asked_pages: judged.asked,
             warm_pages: judged.warm,
+            since_pages: judged.since,
             warm_ahead_pages: judged.warm_ahead,
             memory_pages: judged.memory,
             // Of a part of the files, or of the ways to use them, nothing is said of the whole.

@@ -45,7 +45,8 @@ impl Run {
             return None;
         }
         let ratio = |part, all| (all > 0).then(|| share(part, all));
-        let (least, bound) = (ratio(self.warm_pages + self.memory_pages, asked)?, self.bound?);
+        let there = self.warm_pages.saturating_sub(self.since_pages) + self.memory_pages;
+        let (least, bound) = (ratio(there, asked)?, self.bound?);
         let most = bound.warm.saturating_sub(unseen);
         Some((least, ratio(most, all.max(most + bound.other))?.max(least)))
     }

@@ -103,12 +103,12 @@ pub(super) fn other_process(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         n => format!(", and {n} other processes more"),
     };
     let text = format!(
-        "{}: {} (process {}) read {} and brought in {}, seen last at {}{others}.",
+        "{}: {} (process {}) had brought {} in, reading or writing {}, seen last at {}{others}.",
         cached(warm, run),
         first.comm,
         first.pid,
-        or(first.path.as_ref(), "one of the files"),
         of_them(first.fills, warm, run),
+        or(first.path.as_ref(), "one of the files"),
         first.time,
     );
     let evidence = json!({

@@ -56,6 +56,16 @@ impl Brought {
         self.note_but(None, now);
     }
 
+    /// Pages of a file that surely came, and that may have.
+    pub(super) fn of(&self, file: Key) -> (u64, u64) {
+        self.files.get(&file).copied().unwrap_or_default()
+    }
+
+    /// Pages of files for which there was no room.
+    pub(super) const fn rest(&self) -> u64 {
+        self.rest
+    }
+
     fn note_but(&mut self, followed: Option<&Followed>, now: &Sample) {
         let of_run = followed.into_iter().flat_map(|f| &f.files);
         let ours: HashSet<(u32, Key)> = of_run.map(|f| (f.tgid, f.file.key())).collect();
@@ -203,8 +213,7 @@ pub(super) fn before<'a>(
                 None
             }
             Some(Told::After(cached, all)) => {
-                let (own, others) =
-                    (fills(&used.sum), books.brought.files.get(&key).copied().unwrap_or_default());
+                let (own, others) = (fills(&used.sum), books.brought.of(key));
                 least += cached.saturating_sub(own.1 + others.1);
                 // No less than 0 of one file: what it brought in and has no more, left since.
                 most += cached.saturating_sub(own.0 + others.0);
@@ -289,6 +298,9 @@ pub(super) fn others(all: &Figures, ours: &Figures, direct_at_least: bool) -> Ot
         missed_bytes: pages(Figure::Misses),
         brought_in_bytes: brought.into_iter().map(pages).sum(),
         dirtied_bytes: pages(Figure::Dirtied),
+        direct_read_bytes: of(Figure::DirectReadBytes),
+        direct_write_bytes: of(Figure::DirectWriteBytes),
+        direct_at_least,
         why: None,
     };
     let cached = [out.read_bytes, out.missed_bytes, out.brought_in_bytes, out.dirtied_bytes];
@@ -299,6 +311,3 @@ pub(super) fn others(all: &Figures, ours: &Figures, direct_at_least: bool) -> Ot
 
 #[cfg(test)]
 mod tests;
-        direct_read_bytes: of(Figure::DirectReadBytes),
-        direct_write_bytes: of(Figure::DirectWriteBytes),
-        direct_at_least,

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod memory;
+mod since;
 
 use std::time::Duration;
 
@@ -89,10 +90,12 @@ fn run_of_parts(
     }
     let used: Vec<Used> = gather.files.into_values().collect();
     let (all, unlisted, mounts) = (&all.counters, gather.full, Mounts::default());
-    let judged = warm::judge(&used, (all, Some(GONE), None), (number, unlisted), origins, &mounts, look);
+    let since = &gather.brought;
+    let judged =
+        warm::judge(&used, (all, Some(GONE), None), (number, unlisted), (origins, since), &mounts, look);
     let mut run = Run { number, wall_s: 1.0, exit_status: Some(0), ..Run::default() };
     run.figures = model::figures(all, &fixtures::plan(&[]));
-    (run.asked_pages, run.warm_pages) = (judged.asked, judged.warm);
+    (run.asked_pages, run.warm_pages, run.since_pages) = (judged.asked, judged.warm, judged.since);
     (run.origin, run.warmers, run.bound) = (judged.origin, judged.warmers, Some(judged.bound));
     run
 }
@@ -273,7 +276,12 @@ fn who_came_last_brought_in_what_is_there() {
     assert_eq!(second.warmers[0].fills, 9000);
     let all = findings::find(&[], &[first, second]);
     let said = all.iter().find(|f| f.id == "warmed-by-other-process").unwrap();
-    assert!(said.text.contains("cat (process 20)") && said.text.contains("brought in them"), "{}", said.text);
+    assert!(
+        said.text.contains("cat (process 20)")
+            && said.text.contains("had brought them in, reading or writing "),
+        "{}",
+        said.text
+    );
 }
 
 #[test]
@@ -332,7 +340,8 @@ fn bound_there(
     });
     let used: Vec<_> = used.collect();
     let (origins, mounts) = (Origins::default(), Mounts::default());
-    let judged = warm::judge(&used, (&sum, gone, there), (1, false), &origins, &mounts, look);
+    let nobody = certify::Brought::default();
+    let judged = warm::judge(&used, (&sum, gone, there), (1, false), (&origins, &nobody), &mounts, look);
     (judged.warm, judged.bound.warm, judged.bound.other)
 }
 

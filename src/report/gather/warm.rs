@@ -1,4 +1,5 @@
-//! What of all that a run used was in the cache before it, and who had brought that there. All files count, and all ways in.
+//! What of all that a run used was in the cache when it came to it, and who had brought that there; and what of that was there
+//! before the run began. All files count, and all ways in.
 //!
 //! Warm is what is proved to be: the run hit it, and did not bring it in itself. Which pages a program hits that brings
 //! in others of the same file is not known, nor how often: of such a file as many are warm as it read different ones,
@@ -10,6 +11,7 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use super::certify::Brought;
 use super::used::Used;
 use crate::files::Mounts;
 use crate::files::Named;
@@ -125,7 +127,9 @@ impl Look for Disk<'_> {
 pub(super) struct Judged {
     pub(super) asked: u64,
     pub(super) warm: u64,
-    /// Of these, the ones of files that something was read ahead of.
+    /// Of these, the ones that others may have brought in since the run began.
+    pub(super) since: u64,
+    /// Of `warm`, the ones of files that something was read ahead of.
     pub(super) warm_ahead: u64,
     /// Pages that it found in files that are nowhere else than in memory, and that it did not write to.
     pub(super) memory: u64,
@@ -134,14 +138,16 @@ pub(super) struct Judged {
     pub(super) warmers: Vec<Warmer>,
 }
 
-/// Pages of a file that were there before.
+/// Pages of a file that were there before the run came to them.
 #[derive(Debug, Default)]
 struct Found {
     /// At least so many.
     warm: u64,
+    /// Of these, the ones that others may have brought in since it began.
+    since: u64,
     /// Other hits, of which it is not known.
     unknown: u64,
-    /// At most so many, if no page left the cache meanwhile.
+    /// At most so many were there before it began, if no page left the cache meanwhile.
     most: u64,
     /// So many more, if any did.
     back: u64,
@@ -153,8 +159,8 @@ struct Found {
     sized: bool,
 }
 
-/// What can be said of one file.
-fn of_one(used: &Used, look: &dyn Look) -> Found {
+/// What can be said of one file, of which others brought in so many pages since the run began, surely, and at most.
+fn of_one(used: &Used, (came, may): (u64, u64), look: &dyn Look) -> Found {
     let c = &used.sum;
     let found = found(|n| c.get(n));
     // Pages that somebody had read ahead were there before whoever uses them first.
@@ -193,16 +199,19 @@ fn of_one(used: &Used, look: &dyn Look) -> Found {
             (warm, least - warm, now.map_or(most, |n| most.min(n)))
         }
     };
-    let most = most.max(warm);
+    // What others brought in since it began was not there before, whoever came first: a file, say, that they were just making.
+    let since = warm.min(may);
+    let most = size.map_or(most, |size| most.min(size.saturating_sub(sure + came))).max(warm - since);
     // What nobody has written meanwhile was there.
     let written = [Counter::WriteHits, Counter::WriteMisses, Counter::Dirtied].iter().any(|n| c.get(*n) > 0);
-    let memory = if mapped || written || own > 0 { None } else { look.in_memory(used) };
+    let memory = if mapped || written || own > 0 || may > 0 { None } else { look.in_memory(used) };
     // However often it was read.
     let memory = memory.map(|n| n.div_ceil(page()).min(unknown));
     let (unknown, most) = memory.map_or((unknown, most), |n| (n, most.min(n)));
     Found {
         memory: memory.unwrap_or(0),
         warm,
+        since,
         unknown,
         most,
         back: reachable.saturating_sub(most),
@@ -284,25 +293,29 @@ impl<'a> Bringers<'a> {
 
 /// Judges the files of a run; `total`: all that it did, `unlisted`: whether there was no room for some of its files,
 /// `gone`: pages that left the cache meanwhile, whosever they were; `there`: what was cached before of all files that
-/// have a length, at most, and what others brought in since.
+/// have a length, at most; `since`: what others brought in since it began.
 pub(super) fn judge(
     files: &[Used],
     (total, gone, there): (&Counters, Option<u64>, Option<u64>),
     (number, unlisted): (u32, bool),
-    origins: &Origins,
+    (origins, since): (&Origins, &Brought),
     mounts: &Mounts,
     look: &dyn Look,
 ) -> Judged {
     let mut out = Judged::default();
     let (mut unknown, mut listed, mut ahead) = (0, 0, 0);
+    // Pages that it found, and that others had brought in since it began.
+    let mut came = 0;
     let (mut sized, mut unmeasured) = ([0, 0], [0, 0]);
     let mut bringers = Bringers::default();
     for used in files {
         listed += found(|n| used.sum.get(n));
         ahead += used.sum.get(Counter::ReadAheadHits);
-        let one = of_one(used, look);
+        let one = of_one(used, since.of(used.file.key()), look);
         let warm = one.warm;
         (out.warm, unknown) = (out.warm + warm, unknown + one.unknown);
+        out.since += one.since;
+        came += one.different.saturating_sub(one.most);
         out.memory += one.memory;
         let of = if one.sized { &mut sized } else { &mut unmeasured };
         *of = [of[0] + one.most, of[1] + one.back];
@@ -314,6 +327,8 @@ pub(super) fn judge(
         }
         bringers.add(used, &one, origins, &mut out.origin);
     }
+    // Which files those are that there was no room for is not known.
+    out.since = (out.since + since.rest()).min(out.warm);
     // What files that are not in the list had of it.
     let elsewhere = found(|n| total.get(n)).saturating_sub(listed);
     unknown += elsewhere;
@@ -324,12 +339,12 @@ pub(super) fn judge(
     let gone = gone.unwrap_or(u64::MAX);
     let most = |[most, back]: [u64; 2]| most + back.min(gone);
     out.bound = Bound {
-        warm: most(sized).min(there.unwrap_or(u64::MAX)).max(out.warm)
+        warm: most(sized).min(there.unwrap_or(u64::MAX)).max(out.warm - out.since)
             + most(unmeasured)
             + elsewhere
             + total.get(Counter::ReadAheadHits).saturating_sub(ahead),
         // What left and was brought in again is one page. Whether the cache had what was read past it nobody asked.
-        other: brought.saturating_sub(gone),
+        other: (brought + came).saturating_sub(gone),
     };
     out.origin.unlisted = unlisted || !origins.complete();
     if out.origin.unlisted {

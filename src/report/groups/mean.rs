@@ -30,18 +30,19 @@ pub fn average(runs: &[&Run]) -> Option<Run> {
         asked_pages: whole(runs.iter().map(|r| r.asked_pages)),
         unseen_pages: whole(runs.iter().map(|r| r.unseen_pages)),
         warm_pages: whole(runs.iter().map(|r| r.warm_pages)),
+        since_pages: whole(runs.iter().map(|r| r.since_pages)),
         bound: runs.iter().map(|r| r.bound).collect::<Option<Vec<_>>>().map(|all| Bound {
             warm: whole(all.iter().map(|b| b.warm)),
             other: whole(all.iter().map(|b| b.other)),
         }),
         // That one thread did it all must be so of each.
         one_thread: runs.iter().map(|r| r.one_thread).try_fold(true, |all, one| one.map(|one| all && one)),
-        ..middle
         at_least: Figure::ALL
             .iter()
             .copied()
             .filter(|f| runs.iter().any(|r| r.at_least.contains(f)))
             .collect(),
+        ..middle
     };
     mean.origin.unlisted = runs.iter().any(|r| r.origin.unlisted);
     for figure in Figure::ALL {

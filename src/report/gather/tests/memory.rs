@@ -30,7 +30,9 @@ fn what_is_in_memory_only_was_there() {
         let (mut all, mounts) = (Counters::default(), Mounts::default());
         all.add_sparse(&f.counters);
         let (origins, look) = (Origins::default(), Memory(100));
-        let judged = warm::judge(&[used], (&all, Some(0), None), (1, false), &origins, &mounts, &look);
+        let nobody = certify::Brought::default();
+        let judged =
+            warm::judge(&[used], (&all, Some(0), None), (1, false), (&origins, &nobody), &mounts, &look);
         (judged.memory, judged.warm, judged.asked, judged.bound.warm)
     };
     let read = [(Counter::ReadHits, 100), (Counter::ReadBytes, 100 * 4096)];
