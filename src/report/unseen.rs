@@ -48,14 +48,30 @@ pub(super) fn weigh(run: &mut Run, plan: &Plan) {
     run.bound = bound.map(|(b, n)| Bound { warm: b.warm + n.div_ceil(units::page()), ..b });
 }
 
+/// Whether most of what it read may have gone past the cache, unseen: no emptied cache would tell anything about that. That comes
+/// from a device, and pipes do not.
+pub(super) fn mostly_past(run: &Run) -> bool {
+    let called = run.usage.called_read_bytes.unwrap_or(0);
+    let device = run.usage.device_read_bytes.unwrap_or(u64::MAX);
+    run.at_least.contains(&Figure::DirectReadBytes)
+        && run.unseen_bytes.is_some_and(|n| n.min(device) > called / 2)
+}
+
 /// What a reader of the report must know of it.
 pub(super) fn note(run: &Run) -> Option<String> {
     let bytes = run.unseen_bytes?;
     let called = run.usage.called_read_bytes?;
+    // It may be the most of it, and then it is what takes the time.
+    let seen = match run.at_least.contains(&Figure::DirectReadBytes) {
+        true => {
+            "reads of squashfs that ask for more than their file has, and reads past the cache (O_DIRECT) of block devices and of \
+             file systems without iomap, are seen by functions only, if at all"
+        }
+        false => "and reads of squashfs that ask for more than their file has, are seen by functions only",
+    };
     Some(format!(
         "not seen: up to {} of the {} that its read calls delivered by the kernel's own account (rchar). Files of tmpfs \
-         (/dev/shm, in places /tmp), and reads of squashfs that ask for more than their file has, are seen by functions only, \
-         which this kernel refuses; pipes, sockets, terminals, \
+         (/dev/shm, in places /tmp), {seen}, which this kernel refuses; pipes, sockets, terminals, \
          devices such as /dev/zero, and /proc are no files of the cache. The figures of reads are the least that it may have been.",
         units::bytes(bytes),
         units::bytes(called),
@@ -88,6 +104,14 @@ mod tests {
         assert_eq!(tmpfs.asked_pages, 10 + ((32 << 20) - 20_000) / page);
         // What was seen is told by itself.
         assert_eq!((tmpfs.seen_pages(), tmpfs.seen_before()), (10, Some((0.0, 1.0 / 11.0))));
+        // What no function sees either is told only where direct reads are not wholly known.
+        let mut past = Run { at_least: vec![Figure::DirectReadBytes], ..tmpfs.clone() };
+        assert!(!mostly_past(&past), "no device gave it");
+        past.usage.device_read_bytes = Some(32 << 20);
+        assert!(note(&past).unwrap().contains("(O_DIRECT) of block devices"), "{:?}", note(&past));
+        assert!(!note(&tmpfs).unwrap().contains("O_DIRECT"), "{:?}", note(&tmpfs));
+        assert!(mostly_past(&past) && !mostly_past(&tmpfs));
+        assert!(!mostly_past(&Run { unseen_bytes: Some(16 << 20), ..past }), "half");
         // Of a bound, whatever it is; where the account is not known, there is none.
         for (run, most) in [(&tmpfs, (32 << 20) - 20_000), (&run(900_000, 0, 0), 900_000)] {
             assert_eq!(run.bound, Some(Bound { warm: u64::div_ceil(most, page), other: 10 }));

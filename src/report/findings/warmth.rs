@@ -79,7 +79,7 @@ pub(super) fn earlier_run(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let finding = Finding::new("warmed-by-earlier-run", text, evidence)?;
     Some(match &run.prepare {
         // It was meant to.
-        _ if by.warmup || run.cold_each => finding,
+        _ if by.warmup || run.cold_each || crate::report::unseen::mostly_past(run) => finding,
         None => finding.remedy("To time it cold each time, give --cold-each all."),
         // What is in use stays.
         Some(line) if line.contains("drop_caches") => finding,
@@ -140,8 +140,8 @@ pub(super) fn before(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         "warm_pages": warm, "asked_pages": run.seen_pages(), "there_before_pages": there,
     });
     let finding = Finding::new("cached-before", text, evidence)?;
-    // A process that is watched has begun long ago.
-    if emptied || run.exit_status.is_none() {
+    // A process that is watched has begun long ago, and what goes past the cache takes as long with an empty one.
+    if emptied || run.exit_status.is_none() || crate::report::unseen::mostly_past(run) {
         return Some(finding);
     }
     // Of several commands, what one has warmed must not be emptied for another.

@@ -138,6 +138,21 @@ fn found(run: &Run, id: &str) -> Option<Finding> {
     find(&[], std::slice::from_ref(run)).into_iter().find(|f| f.id == id)
 }
 
+/// `dd iflag=direct` of a block device, of which tracepoints see only what the program read when it began.
+#[test]
+fn no_cold_cache_is_advised_to_who_may_read_past_it() {
+    let remedy = |at_least: &[Figure], unseen: u64| {
+        let mut run = super::warm();
+        (run.at_least, run.unseen_bytes) = (at_least.to_vec(), Some(unseen));
+        (run.usage.called_read_bytes, run.usage.device_read_bytes) = (Some(340 << 20), Some(300 << 20));
+        found(&run, "cached-before").unwrap().remedy
+    };
+    let direct = [Figure::DirectReadBytes];
+    assert_eq!(remedy(&direct, 300 << 20), None);
+    assert!(remedy(&direct, 100 << 20).unwrap().contains("--cold all"), "the least part of it");
+    assert!(remedy(&[], 300 << 20).unwrap().contains("--cold all"), "of tmpfs, or pipes");
+}
+
 #[test]
 fn what_overlayfs_copies_is_no_work_of_the_command() {
     let mut run = copying(10_241);
