@@ -267,6 +267,27 @@ fn only_metadata_was_warm() {
     assert!(!metadata(Some(1865), 0, 1), "a directory of one block is hit once for each of its names");
     assert!(!metadata(Some(1865), 1, 0));
     assert!(!metadata(None, 0, 0));
+    // A mapping that was warm, as large as what is read cold or larger: no hit, and data all the same.
+    let told = |faults: u64, around: Option<u64>, warm: u64| {
+        let mut run = run.clone();
+        run.figures.set(Figure::MetaAccesses, Some(600));
+        run.figures.set(Figure::MetaHits, Some(600));
+        run.figures.set(Figure::FaultHits, Some(faults));
+        run.figures.set(Figure::FaultAround, around);
+        (run.asked_pages, run.warm_pages) = (20_480, warm);
+        find(&[], &[run]).into_iter().find(|f| f.id == "only-metadata-warm").map(|f| f.text)
+    };
+    // The program itself, and its libraries, are no data.
+    assert!(told(64, Some(960), 0).unwrap().contains("but 100 % of the pages of data were not used before"));
+    let half = "but 50 % of the pages of data were not used before";
+    assert!(told(704, Some(10_560), 0).unwrap().contains(half));
+    assert_eq!(told(704, Some(10_561), 0), None);
+    // How much each fault mapped is not known.
+    assert!(told(704, None, 0).unwrap().contains(half));
+    assert_eq!(told(705, None, 0), None);
+    // It had mapped them before, or had found them in another way.
+    assert!(told(0, Some(0), 10_239).unwrap().contains(half));
+    assert_eq!(told(0, Some(0), 10_240), None);
 }
 
 #[test]

@@ -151,6 +151,18 @@ pub(super) fn before(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     )))
 }
 
+/// Pages of data that were there when they were mapped, as far as they are not the `brought` ones. A page that is used through a
+/// mapping is no hit. Where it is not known how many are mapped around a fault, it is taken for 64 KiB, the kernel's default, of
+/// small pages. What any program maps of itself and its libraries is no data.
+fn mapped_warm(run: &Run, brought: u64) -> Option<u64> {
+    const AROUND: u64 = 16;
+    const PROGRAM: u64 = 4 * MANY;
+    let faults = run.get(Figure::FaultHits)?;
+    let mapped = run.get(Figure::FaultAround).map_or(faults * AROUND, |around| faults + around);
+    let programs = PROGRAM * run.processes.len().max(1) as u64;
+    Some(mapped.saturating_sub(brought + programs))
+}
+
 pub(super) fn only_metadata(run: &Run, _: &[&Run]) -> Option<Finding> {
     let (hits, ahead, misses) = reads(run)?;
     let (meta, meta_hits) = (run.get(Figure::MetaAccesses)?, run.get(Figure::MetaHits)?);
@@ -159,17 +171,20 @@ pub(super) fn only_metadata(run: &Run, _: &[&Run]) -> Option<Finding> {
     let brought = run.get(Figure::MetaMisses)? + run.get(Figure::MetaAheadHits)?;
     let ways = ways(run)?;
     let cold = ahead + misses + ways.mapped + ways.direct;
-    if cold < MANY || share(cold, hits + cold) < 0.5 || meta < 64 || brought > 0 || meta_hits < meta {
+    let all = hits + cold + mapped_warm(run, ways.mapped)?;
+    let (unused, warm) = (share(cold, all), share(run.warm_pages, run.seen_pages()));
+    if cold < MANY || unused < 0.5 || warm >= 0.5 || meta < 64 || brought > 0 || meta_hits < meta {
         return None;
     }
     let text = format!(
         "Only metadata was warm: all of {meta} look-ups of metadata blocks were hits, and the run had brought none of \
          these blocks in itself, but {} of the pages of data were not used before.",
-        percent(share(cold, hits + cold)),
+        percent(unused.min(1.0 - warm)),
     );
     let evidence = json!({
         "meta_accesses": meta, "meta_hits": meta_hits, "hits": hits, "readahead_hits": ahead, "misses": misses,
-        "mapped_pages": ways.mapped, "direct_pages": ways.direct,
+        "mapped_pages": ways.mapped, "direct_pages": ways.direct, "warm_pages": run.warm_pages,
+        "fault_hits": run.get(Figure::FaultHits), "fault_around": run.get(Figure::FaultAround),
     });
     Finding::new("only-metadata-warm", text, evidence)
 }
