@@ -35,23 +35,25 @@ fn warmer_run<'a>(run: &Run, earlier: &[&'a Run], warm: u64) -> Option<(&'a Run,
 /// Begins a sentence.
 fn cached(warm: u64, run: &Run) -> String {
     let faults = run.get(Figure::FaultHits);
-    let used = match (faults == Some(0), run.unseen_pages > 0) {
-        (true, false) => "read",
-        (true, true) => "was seen to read",
-        (false, false) => "read or had page faults on",
-        (false, true) => "was seen to read, or had page faults on,",
+    // The last of them is open: a comma closes it.
+    let (used, open) = match (faults == Some(0), run.unseen_pages > 0) {
+        (true, false) => ("read", ""),
+        (true, true) => ("was seen to read", ""),
+        (false, false) => ("read or had page faults on", ""),
+        (false, true) => ("was seen to read, or had page faults on", ","),
     };
     // A mapped scan has a fault for each sixteenth page, and uses the others without.
     let but = match faults {
-        Some(n) if n * 2 >= warm => ", without those mapped around these faults,",
+        Some(n) if n * 2 >= warm => ", without those mapped around these faults",
         _ => "",
     };
     // Whether the cache had what was read past it nobody asked.
     let (past, of) = match run.seen_cached_pages() {
-        Some(of) if run.past_pages() >= MANY => (", and not past the cache,", of),
+        Some(of) if run.past_pages() >= MANY => (", and not past the cache", of),
         _ => ("", run.seen_pages()),
     };
-    format!("{} of the pages it {used}{but}{past} were in the cache already", percent(share(warm, of)))
+    let end = if but.is_empty() && past.is_empty() { open } else { "," };
+    format!("{} of the pages it {used}{but}{past}{end} were in the cache already", percent(share(warm, of)))
 }
 
 /// `them`, or how many of them.

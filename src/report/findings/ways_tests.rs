@@ -76,6 +76,30 @@ fn of_what_is_read_past_the_cache_no_share_is_told() {
 }
 
 #[test]
+fn what_is_said_beside_has_one_comma() {
+    let text = |faults: u64, unseen: u64, direct: u64| {
+        let mut run = warm();
+        run.figures.set(Figure::FaultHits, Some(faults));
+        run.figures.set(Figure::DirectReadBytes, Some(direct * units::page()));
+        run.unseen_pages = unseen;
+        run.asked_pages += unseen + direct;
+        let told = find(&[], &[run]).into_iter().find(|f| f.id == "cached-before").unwrap().text;
+        told.split_once(" the pages it ").unwrap().1.split_once(" were in the cache").unwrap().0.to_owned()
+    };
+    let but = "without those mapped around these faults";
+    for (faults, unseen, direct, says) in [
+        (0, 1, 0, "was seen to read".to_owned()),
+        (9, 0, 0, "read or had page faults on".to_owned()),
+        (9, 1, 0, "was seen to read, or had page faults on,".to_owned()),
+        (6000, 1, 0, format!("was seen to read, or had page faults on, {but},")),
+        (6000, 0, 5120, format!("read or had page faults on, {but}, and not past the cache,")),
+        (9, 1, 5120, "was seen to read, or had page faults on, and not past the cache,".to_owned()),
+    ] {
+        assert_eq!(text(faults, unseen, direct), says);
+    }
+}
+
+#[test]
 fn a_mapped_scan_is_not_judged_by_what_it_read_when_it_started() {
     // 816 reads, most of them fed by read-ahead, and 65 537 pages brought in for a mapping.
     let mut run = cold();
