@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::common::MANY;
 use super::common::SHORT_S;
+use super::common::part_of_time;
 use super::common::percent;
 use super::common::reads;
 use super::common::ways;
@@ -221,9 +222,17 @@ fn metadata_of_earlier(run: &Run, earlier: &[&Run]) -> Option<Finding> {
         return None;
     }
     let looked_up = names.filter(|n| *n > 0).map(|n| format!(" and looked up {} names", units::count(n)));
-    let mut of = vec![format!("{waited:.3} s of waiting")];
-    of.extend(looked.filter(|s| *s >= 0.001).map(|s| format!("{s:.3} s of work on names")));
-    of.extend(work.map(|s| format!("up to {s:.3} s of other work of the kernel")));
+    // What took longer this time, or as long, saved it nothing.
+    let told: Vec<(f64, &str, &str)> = [
+        (Some(waited), "", "waiting"),
+        (looked, "", "work on names"),
+        (work, "up to ", "other work of the kernel"),
+    ]
+    .into_iter()
+    .filter_map(|(s, most, what)| Some((s.filter(|s| *s >= 0.001)?, most, what)))
+    .collect();
+    let of: Vec<String> = told.iter().map(|(s, most, what)| format!("{most}{s:.3} s of {what}")).collect();
+    let part = super::common::of_time(told.iter().map(|(s, ..)| s).sum(), then).min(1.0);
     let sum = match of.split_last() {
         Some((last, [])) => last.clone(),
         Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
@@ -232,10 +241,10 @@ fn metadata_of_earlier(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     let who = if then.warmup { "a run of --warmup".into() } else { format!("run {}", then.number) };
     let text = format!(
         "Directories and inodes were in the cache this time: {who} brought in {} blocks of them{} more than this one. That \
-         saved it {sum} ({} of what that run took).",
+         saved it {sum} ({} in that run).",
         units::count(blocks),
         looked_up.unwrap_or_default(),
-        percent(super::common::of_time(saved, then).min(1.0)),
+        part_of_time(part, then),
     );
     let evidence = json!({ "metadata_blocks": blocks, "names": names, "brought_by_run": (!then.warmup).then_some(then.number),
         "waited_s": waited, "names_s": looked, "work_s": work, "cold_wall_s": then.wall_s });

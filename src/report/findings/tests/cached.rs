@@ -69,6 +69,18 @@ fn a_command_is_faster_since_metadata_was_cached() {
         (&found.evidence["metadata_blocks"], &found.evidence["brought_by_run"]),
         (&369.into(), &1.into())
     );
+    // What it waited longer for than the first did saved it nothing.
+    let longer = Run { wall_s: 0.2, ..du(2, 0, 2, 0.012) };
+    let first = Run { wall_s: 0.6, ..du(1, 369, 5053, 0.0) };
+    let text = metadata(&[first.clone(), longer.clone()]).unwrap().text;
+    assert!(text.contains("saved it 0.354 s of work on names (59 % of the time in that run)"), "{text}");
+    // Threads that worked at the same time: it is the time of them all that it is a share of.
+    let threads = |run: Run, user| {
+        let usage = Usage { user_s: Some(user), ..run.usage };
+        Run { one_thread: Some(false), usage, ..run }
+    };
+    let text = metadata(&[threads(first, 0.9), longer]).unwrap().text;
+    assert!(text.contains(" of the time of its threads, which worked in parallel in that run)"), "{text}");
     // The third owes it to the first, too.
     let third = Run { number: 3, ..warm.clone() };
     let found = metadata(&[cold.clone(), warm.clone(), third]).unwrap();
