@@ -228,7 +228,10 @@ impl Gather {
             window_pages: latency.then(|| followed.histograms.window.to_vec()),
             files: files
                 .iter()
-                .map(|f| row(f, copies.get(&f.file.key()), mounts, known, &seen, &round))
+                .map(|f| FileRow {
+                    unchanged: look.unchanged(f, since).is_some(),
+                    ..row(f, copies.get(&f.file.key()), mounts, known, &seen, &round)
+                })
                 .collect(),
             files_seen,
             files_brought,

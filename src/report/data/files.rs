@@ -72,6 +72,9 @@ pub struct FileRow {
     pub before: Option<Residency>,
     /// What was cached after it.
     pub after: Option<Residency>,
+    /// Whether it is known that nobody has changed it since just before the run, in content or length.
+    #[serde(skip)]
+    pub unchanged: bool,
     /// Why that, or what was cached before, is not known, although it was asked for.
     pub residency_unknown: Option<String>,
     /// Read-ahead setting of the file system, KiB, and where it stands.

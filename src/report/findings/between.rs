@@ -154,10 +154,12 @@ pub(super) fn limit(run: &Run, _: &[&Run]) -> Option<Finding> {
     )
 }
 
-/// Pages that it brought in of files that it did not change, as many as these have at most, and those of them that were gone when
-/// it had ended; of the files that were asked for then.
+/// Pages that it brought in of files that nobody changed, as many as these have at most, and those of them that were gone when
+/// it had ended; of the files that were asked for then. What is cut off goes, and so does what is written past the cache.
 fn gone(run: &Run) -> (u64, u64) {
-    let read_only = |f: &&FileRow| f.dirtied + f.writes().unwrap_or(0) == 0;
+    let read_only = |f: &&FileRow| {
+        f.unchanged && f.dirtied + f.writes().unwrap_or(0) + f.direct_write_bytes.unwrap_or(0) == 0
+    };
     run.files.iter().filter(read_only).fold((0, 0), |sum, f| {
         let Some((after, size)) = f.after.as_ref().zip(f.size) else { return sum };
         let came = (f.misses + f.readahead_pages + f.fault_misses).min(size.div_ceil(page()));

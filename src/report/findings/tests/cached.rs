@@ -38,6 +38,7 @@ fn copying(pages: u64) -> Run {
 fn dropping(pages: u64) -> Run {
     let mut run = super::cold();
     run.files[0].after = Some(Residency { cached: 10_240 - pages, pages: 10_240, pattern: None });
+    run.files[0].unchanged = true;
     (run.system.evicted, run.system.removed) = (Some(0), Some(10_240));
     run
 }
@@ -189,6 +190,7 @@ fn what_overlayfs_copies_is_no_work_of_the_command() {
 fn what_is_dropped_behind_a_reader_is_told() {
     let mut run = super::cold();
     run.files[0].after = Some(Residency { cached: 16, pages: 10_240, pattern: None });
+    run.files[0].unchanged = true;
     (run.system.evicted, run.system.removed) = (Some(100), Some(10_300));
     let told = found(&run, "dropped-behind").unwrap();
     assert_eq!(
@@ -211,6 +213,13 @@ fn what_is_dropped_behind_a_reader_is_told() {
     let mut changed = run.clone();
     changed.files[0].dirtied = 1;
     assert_eq!(found(&changed, "dropped-behind"), None);
+    // It was cut and made as long again, of which no figure tells; or written past the cache, which drops what is there.
+    let mut cut = run.clone();
+    cut.files[0].unchanged = false;
+    assert_eq!(found(&cut, "dropped-behind"), None);
+    let mut direct = run.clone();
+    direct.files[0].direct_write_bytes = Some(4096);
+    assert_eq!(found(&direct, "dropped-behind"), None);
     run.system.removed = None;
     assert_eq!(found(&run, "dropped-behind"), None);
 }
