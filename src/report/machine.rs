@@ -8,6 +8,9 @@ use std::path::PathBuf;
 use crate::procfs;
 use crate::text::foreign::Foreign;
 
+/// How long each cgroup was stopped, its own first, and those above it; of more of them nobody asks.
+pub type Stops = [Option<u64>; 16];
+
 /// Counts since the machine or the cgroup began; of two of them, what came in between. `None`: not told here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Machine {
@@ -23,8 +26,12 @@ pub struct Machine {
     pub limited_above: Option<u64>,
     /// Microseconds that tasks of its cgroup waited for memory.
     pub memory_us: Option<u64>,
-    /// Microseconds that its cgroups were stopped, having used up their share of processors (`cpu.max`).
+    /// Microseconds that its cgroup, or one above, was stopped, having used up its share of processors (`cpu.max`): added up over
+    /// the processors, of the cgroup of which that was most. One that is stopped may be below another that is: what is more than
+    /// that is not sure.
     pub stopped_us: Option<u64>,
+    /// The same of each of these cgroups, its own first.
+    pub stops_us: Stops,
     /// Ticks (hundredths of a second) that processors of the machine spent in interrupts: nobody's processor time, where the
     /// kernel accounts for them apart.
     pub interrupts: Option<u64>,
@@ -68,6 +75,10 @@ impl Machine {
         };
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let allowed = allowed();
+        let mut stops_us = Stops::default();
+        for (group, stop) in groups.iter().zip(&mut stops_us) {
+            *stop = fs::read_to_string(group.join("cpu.stat")).ok().and_then(|t| word(&t, "throttled_usec"));
+        }
         let pressure = groups.first().and_then(|g| fs::read_to_string(g.join("memory.pressure")).ok());
         Self {
             dropped: word(&vmstat, "drop_pagecache"),
@@ -76,7 +87,8 @@ impl Machine {
             limited: limited(0),
             limited_above: limited(1),
             memory_us: pressure.as_deref().and_then(total),
-            stopped_us: local(&groups, "cpu.stat", &["throttled_usec"]),
+            stopped_us: stops_us.iter().copied().flatten().max(),
+            stops_us,
             interrupts: tick(&stat, 6).zip(tick(&stat, 7)).map(|(hard, soft)| hard + soft),
             taken: tick(&stat, 8),
             processors: std::thread::available_parallelism().ok().and_then(|n| u64::try_from(n.get()).ok()),
@@ -89,6 +101,10 @@ impl Machine {
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let d = |a: Option<u64>, b: Option<u64>| a.zip(b).and_then(|(a, b)| a.checked_sub(b));
+        let mut stops_us = self.stops_us;
+        for (now, then) in stops_us.iter_mut().zip(earlier.stops_us) {
+            *now = d(*now, then);
+        }
         Self {
             dropped: d(self.dropped, earlier.dropped),
             stolen: d(self.stolen, earlier.stolen),
@@ -96,7 +112,8 @@ impl Machine {
             limited: d(self.limited, earlier.limited),
             limited_above: d(self.limited_above, earlier.limited_above),
             memory_us: d(self.memory_us, earlier.memory_us),
-            stopped_us: d(self.stopped_us, earlier.stopped_us),
+            stopped_us: stops_us.iter().copied().flatten().max(),
+            stops_us,
             interrupts: d(self.interrupts, earlier.interrupts),
             taken: d(self.taken, earlier.taken),
             processors: self.processors,
@@ -281,6 +298,30 @@ mod tests {
         let m = Machine::read("0::/a\n", dir.path());
         assert_eq!((m.limited, m.limited_above), (Some(3), None), "the root has no limit");
         assert_eq!(Machine::read("0::/../b\n", dir.path()).limited, None);
+    }
+
+    #[test]
+    fn a_cgroup_and_those_above_are_stopped_at_the_same_time() {
+        let dir = made(&[
+            ("cgroup.procs", ""),
+            ("a/cpu.stat", "nr_throttled 7\nthrottled_usec 900\n"),
+            ("a/b/cpu.stat", "nr_throttled 1\nthrottled_usec 100\n"),
+            ("a/b/c/cpu.stat", "usage_usec 7\n"),
+        ]);
+        let then = Machine::read("0::/a/b/c\n", dir.path());
+        assert_eq!(
+            (then.stopped_us, &then.stops_us[..4]),
+            (Some(900), &[None, Some(100), Some(900), None][..])
+        );
+        fs::write(dir.path().join("a/cpu.stat"), "throttled_usec 1000\n").unwrap();
+        fs::write(dir.path().join("a/b/cpu.stat"), "throttled_usec 350\n").unwrap();
+        let now = Machine::read("0::/a/b/c\n", dir.path());
+        assert_eq!(
+            now.since(&then).stopped_us,
+            Some(250),
+            "neither 350, nor 100 of the one that had most before"
+        );
+        assert_eq!(Machine::read("0::/\n", dir.path()).stopped_us, None);
     }
 
     #[test]

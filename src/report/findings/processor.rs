@@ -40,10 +40,11 @@ fn who(run: &Run, queue_ns: u64) -> (String, &'static str) {
     if let Some(us) = machine.stopped_us.filter(|us| us * 1000 * 2 >= queue_ns) {
         return (
             format!(
-                " Its cgroup had used up its share (cpu.max), and was stopped for {} meanwhile.",
+                " Its cgroup, or one above it, had used up its share (cpu.max), and was stopped for {} meanwhile, added up over \
+                 processors.",
                 seconds(us * 1000)
             ),
-            "Raise cpu.max of its cgroup, or take it for what it is: this is no matter of the cache.",
+            "Raise cpu.max of that cgroup, or take it for what it is: this is no matter of the cache.",
         );
     }
     let busy = run.usage.user_s.zip(run.usage.system_s).map(|(u, s)| u + s);

@@ -21,6 +21,9 @@ fn who_had_the_processors() {
     // Of the four, others had two and more.
     let four = Machine { processors: Some(4), allowed: Some(4), idle: Some(100), ..Machine::default() };
     assert!(queued(Machine { stopped_us: Some(3_000_000), ..four }, 0.4).remedy.unwrap().contains("cpu.max"));
+    // It is longer than the run, as processors are stopped at the same time.
+    let text = queued(Machine { stopped_us: Some(8_230_000), ..four }, 0.4).text;
+    assert!(text.contains("was stopped for 8.23 s meanwhile, added up over processors"), "{text}");
     assert!(queued(Machine { stopped_us: Some(1_000_000), ..four }, 0.4).text.contains("Others had them"));
     assert!(queued(four, 3.9).text.contains("Its own threads"));
     assert!(queued(four, 2.5).remedy.is_none(), "half and half");
