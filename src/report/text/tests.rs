@@ -449,6 +449,8 @@ fn threads_that_overlap_and_a_run_that_was_saved() {
     let text = shown(&report(vec![busy.clone()], Vec::new()), Style::default());
     assert!(text.contains("together") && text.contains("times the wall time"), "{text}");
     assert!(!text.contains("unexplained"), "what cannot be known has no row: {text}");
+    // Where they wait is known: only how much of that nothing else was done is not.
+    assert!(!text.contains("where threads wait"), "{text}");
     let mut report = report(vec![warm()], Vec::new());
     report.compared = Some(crate::report::Saved {
         path: "/then.json".into(),

@@ -60,9 +60,11 @@ impl<'a> Column<'a> {
         Self { run, wall, parts, exact: known, together: of.overlap().then_some(total) }
     }
 
-    /// Whether a part has nothing to say of this run: threads that overlap leave no rest.
+    /// Whether a part has nothing to say of this run: threads that overlap leave no rest, nor a time in which all of them waited
+    /// for others.
     fn lacks(&self, i: usize) -> bool {
-        self.together.is_some() && self.parts[i].is_none() && is(i, Part::Unexplained)
+        let rest = is(i, Part::Unexplained) || is(i, Part::Others);
+        rest && self.together.is_some() && self.parts[i].is_none()
     }
 }
 
