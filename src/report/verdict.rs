@@ -151,7 +151,8 @@ impl Spent {
     }
 }
 
-/// The verdict of a report: the first run against the one in the middle of the rest; the last against a saved one; or
+/// The verdict of a report: the first run against the one in the middle of the rest (of two in the middle the slower one, so that no
+/// more is said to be gained than most of them did); the last against a saved one; or
 /// one run by itself.
 #[must_use]
 pub fn verdict(runs: &[Run], saved: Option<&Run>, findings: &[Finding]) -> Verdict {
@@ -168,15 +169,15 @@ pub fn verdict(runs: &[Run], saved: Option<&Run>, findings: &[Finding]) -> Verdi
         ([first, rest @ ..], None) => {
             let mut order = rest.to_vec();
             order.sort_by(|a, b| a.wall_s.total_cmp(&b.wall_s));
-            let middle = order[(order.len() - 1) / 2];
+            let middle = order[order.len() / 2];
+            let (number, from, to) = (middle.number, rest[0].number, rest[rest.len() - 1].number);
             let now = match rest.len() {
-                1 => format!("run {}", middle.number),
-                _ => format!(
-                    "run {} (in the middle of runs {} to {})",
-                    middle.number,
-                    rest[0].number,
-                    rest[rest.len() - 1].number
-                ),
+                1 => format!("run {number}"),
+                2 => format!("run {number} (the slower of runs {from} and {to})"),
+                n if n % 2 == 0 => {
+                    format!("run {number} (the slower of the two in the middle of runs {from} to {to})")
+                }
+                _ => format!("run {number} (in the middle of runs {from} to {to})"),
             };
             between(first, middle, &Words::new(&format!("run {}", first.number), &now), findings)
         }

@@ -181,6 +181,24 @@ fn the_one_in_the_middle_stands_for_the_rest() {
     );
 }
 
+#[test]
+fn of_two_in_the_middle_it_is_the_slower() {
+    let said = |walls: &[f64]| {
+        let warm = scans()[1].clone();
+        let mut runs = vec![scans()[0].clone()];
+        runs.extend((2..).zip(walls).map(|(number, wall_s)| Run { number, wall_s: *wall_s, ..warm.clone() }));
+        said(&runs).text
+    };
+    let text = said(&[0.504, 0.305]);
+    assert!(text.starts_with("Run 2 (the slower of runs 2 and 3) was 12.8 times as fast as run 1"), "{text}");
+    let text = said(&[0.2, 0.4, 0.3, 0.5]);
+    assert!(
+        text.starts_with("Run 3 (the slower of the two in the middle of runs 2 to 5) was 16.1 times"),
+        "{text}"
+    );
+    assert!(said(&[0.4]).starts_with("Run 2 was 16.1 times"));
+}
+
 /// The scans by several threads: 41.2 s of their time in 6.44 s, and half a second in 0.4 s.
 fn parallel() -> Vec<Run> {
     let mut runs = scans();
