@@ -59,7 +59,7 @@ fn asked_for(file: &FileRow) -> u64 {
 }
 
 /// The same of the files that a report lists.
-fn only_asked_for(run: &Run) -> u64 {
+pub(super) fn only_asked_for(run: &Run) -> u64 {
     run.files.iter().map(asked_for).sum()
 }
 

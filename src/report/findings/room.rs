@@ -60,14 +60,24 @@ pub(super) fn read_ahead(run: &Run, _: &[&Run]) -> Option<Finding> {
         run.volume(meanwhile),
         run.volume(unread),
     );
+    let asked = super::reading::only_asked_for(run);
     let evidence = json!({ "refaulted": refaulted, "fills": fills, "evicted_and_back_pages": meanwhile,
-        "unread_pages": unread });
+        "unread_pages": unread, "only_asked_for_pages": asked });
+    const MORE: &str = "more memory (a cgroup's limit counts cached pages, too)";
     let setting = run.files.iter().max_by_key(|f| f.readahead_pages).and_then(|f| f.read_ahead_kb);
-    let smaller = setting.map_or(128, |kb| (kb / 2).clamp(16, 128));
-    Some(Finding::new("readahead-evicted", text, evidence)?.remedy(format!(
-        "A smaller window (cachestat --try read_ahead_kb={smaller} -- COMMAND shows what it brings), or more memory (a cgroup's \
-         limit counts cached pages, too)."
-    )))
+    let smaller = setting.map(|kb| ((kb / 2).clamp(16, 128), kb)).filter(|(smaller, kb)| smaller < kb);
+    let remedy = match smaller {
+        // No window bounds that.
+        _ if asked * 2 >= unread => format!(
+            "It was asked for (readahead, POSIX_FADV_WILLNEED or MADV_WILLNEED): ask for less at a time, and nearer to its use, \
+             or give it {MORE}."
+        ),
+        Some((kb, _)) => format!(
+            "A smaller window (cachestat --try read_ahead_kb={kb} -- COMMAND shows what it brings), or {MORE}."
+        ),
+        None => "M".to_owned() + MORE.trim_start_matches('m') + ".",
+    };
+    Some(Finding::new("readahead-evicted", text, evidence)?.remedy(remedy))
 }
 
 pub(super) fn working_set(run: &Run, earlier: &[&Run]) -> Option<Finding> {

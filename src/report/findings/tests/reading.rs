@@ -166,6 +166,26 @@ fn a_file_read_once_whose_windows_were_evicted_before_they_were_read() {
     let says = format!("at least {} were brought in again", of_pages(16_896));
     assert!(told.text.contains(&says) && told.text.contains(&of_pages(17_024)), "{}", told.text);
     assert!(told.remedy.as_ref().unwrap().contains("read_ahead_kb=128 "), "{told:?}");
+    // A window that cannot be made smaller is not to be made larger. Of none that is known nobody knows.
+    let remedy = |run: &Run| {
+        let found = find(&[], std::slice::from_ref(run));
+        found.into_iter().find(|f| f.id == "readahead-evicted").unwrap().remedy.unwrap()
+    };
+    for (kb, smaller) in [(32, Some("=16 ")), (17, Some("=16 ")), (16, None), (4, None)] {
+        let mut run = run.clone();
+        run.files[0].read_ahead_kb = Some(kb);
+        let says = remedy(&run);
+        assert_eq!(smaller.is_some(), says.contains("--try"), "{kb}: {says}");
+        assert!(smaller.is_none_or(|s| says.contains(s)) && says.contains("ore memory"), "{kb}: {says}");
+    }
+    let mut asked = run.clone();
+    asked.files[0].read_ahead_kb = None;
+    assert!(remedy(&asked).starts_with("More memory (a cgroup"));
+    // Somebody asked for it: no window bounds that.
+    asked.files[0] =
+        FileRow { misses: 0, readahead_hits: 0, readahead_pages: 27_000, ..run.files[0].clone() };
+    let says = remedy(&asked);
+    assert!(says.contains("POSIX_FADV_WILLNEED") && !says.contains("smaller window"), "{says}");
     // More came back than read-ahead can have lost: the rest had been used.
     run.twice_pages = Some(20_024);
     assert_eq!(about(&run), ["readahead-evicted", "working-set-too-large"]);
