@@ -7,6 +7,7 @@ mod wanted;
 pub use layers::Layers;
 pub use mounts::Mount;
 pub use mounts::Mounts;
+pub use mounts::block_device;
 pub use mounts::unescape;
 pub use mounts::unescape_path;
 pub use wanted::Wanted;

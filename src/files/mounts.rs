@@ -253,7 +253,8 @@ impl Mounts {
 }
 
 /// `/dev/NAME` of a block device.
-fn block_device(dev: Dev) -> Option<String> {
+#[must_use]
+pub fn block_device(dev: Dev) -> Option<String> {
     let link = fs::read_link(format!("/sys/dev/block/{dev}")).ok()?;
     Some(format!("/dev/{}", link.file_name()?.to_string_lossy().replace('!', "/")))
 }

@@ -2,8 +2,10 @@
 //! by threads of their own: a server that is gone holds up nothing but the one that asked it.
 
 use std::fs::File;
+use std::fs::Metadata;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -13,6 +15,8 @@ use std::time::Instant;
 use rustix::fs::CWD;
 
 use crate::cgroup::Memory;
+use crate::files::Dev;
+use crate::files::block_device;
 use crate::pivot::By;
 use crate::pivot::Who;
 use crate::residency::Ask;
@@ -20,6 +24,7 @@ use crate::residency::Run;
 use crate::residency::Unknown;
 use crate::residency::kinds;
 use crate::residency::words;
+use crate::text::foreign::Foreign;
 
 /// How long the kernel is asked about one file.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -80,7 +85,7 @@ pub fn look(by: By, who: &Who) -> Option<Now> {
         By::File => {
             let until = Instant::now() + PATIENCE;
             let stop = || Instant::now() > until;
-            Some(Now::File(pages(file(who)?, who.inode, &stop)))
+            Some(Now::File(pages(file(who)?, who, &stop)))
         }
         By::Cgroup => {
             let path = who.cgroup.as_ref()?.raw();
@@ -91,30 +96,43 @@ pub fn look(by: By, who: &Who) -> Option<Now> {
     }
 }
 
-fn pages(path: &Path, inode: Option<u64>, stop: &dyn Fn() -> bool) -> Result<Pages, String> {
-    let failed = |e: std::io::Error| words(&e);
-    let is = |meta: &std::fs::Metadata| meta.is_file() && inode.is_none_or(|n| n == meta.ino());
-    const OTHER: &str = "another file has its name by now";
-    // Nothing else is opened: a pipe or a device would notice.
-    if !is(&std::fs::metadata(path).map_err(failed)?) {
-        return Err(OTHER.into());
+/// What the path must be to be asked: the file of the row, or its block device, whose inode in /dev is another one than that
+/// which has its pages.
+fn is(meta: &Metadata, who: &Who) -> Result<(), String> {
+    let block = meta.file_type().is_block_device();
+    let same = match block {
+        true => {
+            let dev = Dev { major: libc::major(meta.rdev()), minor: libc::minor(meta.rdev()) };
+            block_device(dev).map(Foreign::from) == who.device
+        }
+        false => who.inode.is_none_or(|n| n == meta.ino()),
+    };
+    match same {
+        false => Err("another file has its name by now".into()),
+        true if block || meta.is_file() => Ok(()),
+        true => Err("it is neither a regular file nor a block device".into()),
     }
+}
+
+fn pages(path: &Path, who: &Who, stop: &dyn Fn() -> bool) -> Result<Pages, String> {
+    let failed = |e: std::io::Error| words(&e);
+    // Nothing else is opened: a pipe or a terminal would notice.
+    is(&std::fs::metadata(path).map_err(failed)?, who)?;
     kinds::bears_opening(CWD, path).map_err(|why| why.to_string())?;
     let open = |flags| File::options().read(true).custom_flags(flags | libc::O_NONBLOCK).open(path);
     // Only the owner may ask for O_NOATIME.
     let file = open(libc::O_NOATIME).or_else(|_| open(0)).map_err(failed)?;
-    let meta = file.metadata().map_err(failed)?;
-    if !is(&meta) {
-        return Err(OTHER.into());
-    }
+    is(&file.metadata().map_err(failed)?, who)?;
     let late = |why: Unknown| match why {
         Unknown::Interrupted => format!("no answer within {} ms", PATIENCE.as_millis()),
         why => why.to_string(),
     };
     // What can be known at all depends on the file: pages that mincore(2) cannot look at in time are not looked at.
     let ask = Ask::best().at_most(1 << 24).of_file(file.as_fd());
-    let all = ask.until(file.as_fd(), meta.len(), stop).map_err(late)?;
-    let runs = ask.first_ranges(file.as_fd(), meta.len(), usize::MAX, stop).map_err(late)?;
+    // Of a block device, stat(2) says 0.
+    let size = crate::residency::size(file.as_fd()).map_err(late)?;
+    let all = ask.until(file.as_fd(), size, stop).map_err(late)?;
+    let runs = ask.first_ranges(file.as_fd(), size, usize::MAX, stop).map_err(late)?;
     let part = all.pages.div_ceil(CELLS).max(1);
     Ok(Pages {
         size: all.size,
@@ -179,6 +197,44 @@ mod tests {
         for path in ["inode 7", "/gone (deleted)"] {
             assert!(!suits(By::File, &who(path, 7)) && look(By::File, &who(path, 7)).is_none());
         }
-        assert!(matches!(look(By::File, &who("/dev/null", 1)), Some(Now::File(Err(_)))), "not opened");
+        let null = std::fs::metadata("/dev/null").unwrap().ino();
+        let why = |inode| match look(By::File, &who("/dev/null", inode)) {
+            Some(Now::File(Err(why))) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(
+            why(null).contains("neither a regular file nor a block device"),
+            "it is not opened: {}",
+            why(null)
+        );
+        assert!(why(null + 1).contains("another file"), "{}", why(null + 1));
+    }
+
+    #[test]
+    fn a_block_device_is_asked_and_told_by_its_number() {
+        let block = |e: &std::fs::DirEntry| e.file_type().is_ok_and(|t| t.is_block_device());
+        let devices = std::fs::read_dir("/dev").unwrap().flatten().filter(block);
+        for device in devices {
+            let path = device.path().to_str().unwrap().to_owned();
+            let rdev = device.metadata().unwrap().rdev();
+            let named = block_device(Dev { major: libc::major(rdev), minor: libc::minor(rdev) });
+            if named.as_ref() != Some(&path) {
+                continue;
+            }
+            let who = |device: &str| Who {
+                path: Some(path.as_str().into()),
+                device: Some(device.into()),
+                // That of its pages, which is none in /dev.
+                inode: Some(u64::MAX),
+                ..Who::default()
+            };
+            let meta = device.metadata().unwrap();
+            assert_eq!(is(&meta, &who(&path)), Ok(()));
+            assert!(is(&meta, &who("/dev/another")).is_err_and(|why| why.contains("another file")));
+            // Who may not open it, or finds nothing in it, is told that.
+            if let Some(Now::File(Err(why))) = look(By::File, &who(&path)) {
+                assert!(!why.contains("another file"), "{path}: {why}");
+            }
+        }
     }
 }
