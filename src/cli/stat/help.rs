@@ -204,7 +204,7 @@ Runs are put together in groups: cold, warm, A, B.cold. Of each the report
 has mean, standard deviation, least and most, never over cold and warm ones
 together; of one run there is no deviation. 'relative' is how many times as
 long a run took as in the fastest group, with the error of both. A run whose
-modified Z-score, (x - median) / MAD, is above 14.8 is named as an outlier
+modified Z-score, (x - median) / MAD, is beyond 14.8 is named as an outlier
 and stays part of the mean, as with hyperfine. 'cached' is what of the pages
 that it used is known to have been there before: whether cold was cold.
 

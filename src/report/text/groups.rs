@@ -83,25 +83,47 @@ fn table(groups: &[Group], page: &mut Page) {
     }
 }
 
+/// The first five of them, and how many more there are.
+pub(super) fn few<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
+    const SHOWN: usize = 5;
+    let named: Vec<String> = all.iter().take(SHOWN).map(name).collect();
+    let more = match all.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    named.join(", ") + &more
+}
+
+/// What may be why runs lie far from the others: a colder cache makes none of them faster.
+fn reasons(group: &Group) -> Vec<&'static str> {
+    let slow = |o: &&groups::Outlier| o.score > 0.0;
+    let mut why = Vec::new();
+    if group.outliers.iter().any(|o| slow(&o)) {
+        why.push("what else ran then");
+    }
+    if group.outliers.iter().filter(slow).any(|o| group.runs.first() == Some(&o.run)) {
+        why.push("a first run that was colder than the rest");
+    }
+    if group.outliers.iter().any(|o| !slow(&o)) {
+        why.push("more that was cached, or less that ran beside it, where it was faster");
+    }
+    why
+}
+
 fn notes(groups: &[Group], page: &mut Page) {
     for g in groups {
         if !g.outliers.is_empty() {
             let of = |o: &groups::Outlier| format!("run {} ({})", o.run, units::wall(o.wall_s));
-            let mut named: Vec<String> = g.outliers.iter().take(5).map(of).collect();
-            if g.outliers.len() > named.len() {
-                named.push(format!("{} more", g.outliers.len() - named.len()));
-            }
             let text = format!(
-                "outliers of {}: {} (modified Z-score above {OUTLIER:.1}): they are part of the mean; what else ran \
-                 then, or a first run that was colder than the rest, may be why.",
+                "outliers of {}: {} (modified Z-score beyond {OUTLIER:.1}): they are part of the mean; {} may be why.",
                 g.id(),
-                named.join(", ")
+                few(&g.outliers, of),
+                reasons(g).join(", or ")
             );
             page.wrapped("  ", &text);
         }
         if !g.left_out.is_empty() {
-            let numbers: Vec<String> = g.left_out.iter().take(5).map(u32::to_string).collect();
-            let text = format!("left out of {}: run {}", g.id(), numbers.join(", "));
+            let text = format!("left out of {}: run {}", g.id(), few(&g.left_out, u32::to_string));
             page.wrapped("  ", &text);
         }
         // What the name of a group says must be so.

@@ -26,6 +26,32 @@ fn cold_and_warm_means() {
 }
 
 #[test]
+fn who_was_faster_than_the_others_was_not_colder() {
+    let text = |walls: &[f64], failed: u32| {
+        let mut runs: Vec<Run> =
+            (1..).zip(walls).map(|(number, wall_s)| Run { number, wall_s: *wall_s, ..cold() }).collect();
+        let last = walls.len() as u32;
+        runs.extend((0..failed).map(|n| Run { number: last + 1 + n, left_out: true, ..cold() }));
+        let mut report = Report { runs, ..Report::default() };
+        report.conclude();
+        shown(&report, wide(400))
+    };
+    let told = text(&[0.30, 0.10, 0.29, 0.31, 0.30, 0.30], 7);
+    let note = told.lines().find(|l| l.contains("outliers of cold: run 2 (")).unwrap();
+    assert!(
+        note.contains("beyond 14.8") && note.contains("where it was faster") && !note.contains("colder"),
+        "{note}"
+    );
+    assert!(told.contains("left out of cold: run 7, 8, 9, 10, 11 and 2 more\n"), "{told}");
+    let told = text(&[0.50, 0.30, 0.29, 0.31, 0.30, 0.30], 0);
+    let note = told.lines().find(|l| l.contains("outliers of cold: run 1 (")).unwrap();
+    assert!(note.contains("a first run that was colder") && !note.contains("faster"), "{note}");
+    let told = text(&[0.30, 0.50, 0.29, 0.31, 0.30, 0.30], 0);
+    let note = told.lines().find(|l| l.contains("outliers of cold: run 2 (")).unwrap();
+    assert!(note.ends_with("what else ran then may be why."), "{note}");
+}
+
+#[test]
 fn two_commands() {
     let of = |number: u32, label: &str, wall_s| Run { number, label: Some(label.into()), wall_s, ..cold() };
     let mut report = Report {
