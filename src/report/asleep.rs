@@ -29,18 +29,34 @@ pub(super) struct Sleepers {
 struct Sleeper {
     /// How often it has left the processor so far.
     switches: u64,
-    /// Whether no signal wakes it, as in waits for storage (D).
-    deep: bool,
+    how: How,
+}
+
+/// How a thread sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// So that a signal wakes it (S).
+    Light,
+    /// So that none does, as in waits for storage (D).
+    Deep,
+    /// Not at all: a signal stopped it (T).
+    Stopped,
+    /// Nor so: a debugger did (t).
+    Traced,
 }
 
 /// The functions of the kernel in which threads sleep, where it tells, and how many in each; the most first.
 type Within = Vec<(Foreign, usize)>;
 
-/// Threads that slept all the time.
+/// Threads that slept, or were stopped, all the time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asleep {
     /// How many.
     pub threads: usize,
+    /// Of these, the ones that a signal had stopped.
+    pub stopped: usize,
+    /// The ones that a debugger had.
+    pub traced: usize,
     /// In which functions.
     pub within: Within,
 }
@@ -63,7 +79,7 @@ pub struct Hung {
 /// What threads did all the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Still {
-    /// All of them slept, each so that a signal wakes it.
+    /// All of them slept, each so that a signal wakes it, or were stopped.
     Asleep(Asleep),
     /// Some waited in D.
     Hung(Hung),
@@ -75,7 +91,14 @@ fn sleeper(status: &str) -> Option<Sleeper> {
     let number = |name| field(name)?.trim().parse::<u64>().ok();
     let state = field("State")?.trim_start().chars().next()?;
     let switches = number("voluntary_ctxt_switches")? + number("nonvoluntary_ctxt_switches")?;
-    matches!(state, 'S' | 'T' | 't' | 'D').then_some(Sleeper { switches, deep: state == 'D' })
+    let how = match state {
+        'S' => How::Light,
+        'D' => How::Deep,
+        'T' => How::Stopped,
+        't' => How::Traced,
+        _ => return None,
+    };
+    Some(Sleeper { switches, how })
 }
 
 /// The threads of processes, by their directories.
@@ -121,7 +144,8 @@ impl Sleepers {
         let now = now?;
         let none_ran = self.all && now == self;
         let same = |tid: &u32| now.threads.get(tid) == self.threads.get(tid);
-        let deep = self.threads.iter().filter(|(tid, one)| one.deep && same(tid)).map(|(tid, _)| *tid);
+        let deep =
+            self.threads.iter().filter(|(tid, one)| one.how == How::Deep && same(tid)).map(|(tid, _)| *tid);
         let deep: BTreeSet<u32> = deep.collect();
         if let Some(tid) = deep.first() {
             let within = within(pids, |tid| deep.contains(&tid));
@@ -134,8 +158,15 @@ impl Sleepers {
                 tid: *tid,
             }));
         }
-        none_ran
-            .then(|| Still::Asleep(Asleep { threads: self.threads.len(), within: within(pids, |_| true) }))
+        let of = |how| self.threads.values().filter(|one| one.how == how).count();
+        none_ran.then(|| {
+            Still::Asleep(Asleep {
+                threads: self.threads.len(),
+                stopped: of(How::Stopped),
+                traced: of(How::Traced),
+                within: within(pids, |_| true),
+            })
+        })
     }
 }
 
@@ -152,10 +183,11 @@ mod tests {
                 "Name:\tState:\nState:\t{state}\nvoluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t2\n"
             )
         };
-        let of = |deep| Some(Sleeper { switches: 42, deep });
-        assert_eq!(sleeper(&status("S (sleeping)")), of(false));
-        assert_eq!(sleeper(&status("T (stopped)")), of(false));
-        assert_eq!(sleeper(&status("D (disk sleep)")), of(true));
+        let of = |how| Some(Sleeper { switches: 42, how });
+        assert_eq!(sleeper(&status("S (sleeping)")), of(How::Light));
+        assert_eq!(sleeper(&status("T (stopped)")), of(How::Stopped));
+        assert_eq!(sleeper(&status("t (tracing stop)")), of(How::Traced));
+        assert_eq!(sleeper(&status("D (disk sleep)")), of(How::Deep));
         for state in ["R (running)", "Z (zombie)", "I (idle)", ""] {
             assert_eq!(sleeper(&status(state)), None, "{state}");
         }
@@ -166,7 +198,7 @@ mod tests {
     fn who_waits_in_d_is_told_from_who_sleeps() {
         let look = |threads: &[(u32, u64, bool)], all| {
             let one = |(tid, switches, deep): &(u32, u64, bool)| {
-                (*tid, Sleeper { switches: *switches, deep: *deep })
+                (*tid, Sleeper { switches: *switches, how: if *deep { How::Deep } else { How::Light } })
             };
             Sleepers { threads: threads.iter().map(one).collect(), all }
         };
@@ -201,7 +233,26 @@ mod tests {
             }
             assert!(Instant::now() < until);
         };
-        assert_eq!(asleep.threads, 1);
+        assert_eq!((asleep.threads, asleep.stopped, asleep.traced), (1, 0, 0));
+        // SAFETY: a signal to a child that is there, as nobody has waited for it.
+        let stopped = unsafe { libc::kill(child.id().try_into().unwrap(), libc::SIGSTOP) };
+        assert_eq!(stopped, 0);
+        let told = loop {
+            let before = Sleepers::look(&pids);
+            std::thread::sleep(Duration::from_millis(20));
+            let still = before.and_then(|b| b.still(Sleepers::look(&pids).as_ref(), &pids));
+            if let Some(Still::Asleep(asleep)) =
+                still.filter(|s| matches!(s, Still::Asleep(a) if a.stopped > 0))
+            {
+                break asleep;
+            }
+            assert!(Instant::now() < until);
+        };
+        assert_eq!(
+            (told.threads, told.stopped, told.traced),
+            (1, 1, 0),
+            "it does not sleep of its own accord"
+        );
         // This thread runs.
         assert!(Sleepers::look(&[std::process::id()]).is_none_or(|seen| !seen.all));
         let before = Sleepers::look(&pids).unwrap();

@@ -422,8 +422,13 @@ fn alone(run: &Run) -> Verdict {
         Cause { id: kind.id(), share: seconds.and_then(share), seconds }
     });
     let causes = sorted(causes.collect());
-    if run.asleep.is_some() {
-        let text = format!("It slept all the time ({}): none of its threads ran.", units::wall(run.wall_s));
+    if let Some(asleep) = &run.asleep {
+        let did = match asleep.stopped + asleep.traced {
+            0 => "slept",
+            n if n >= asleep.threads => "was stopped",
+            _ => "slept, or was stopped,",
+        };
+        let text = format!("It {did} all the time ({}): none of its threads ran.", units::wall(run.wall_s));
         return Verdict { text, factor: None, divided: divided.map(|d| d.of), causes };
     }
     if let Some(hung) = run.hung.as_ref().filter(|hung| hung.others_slept) {

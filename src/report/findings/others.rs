@@ -107,15 +107,36 @@ fn at_once(kinds: &[String]) -> String {
 /// A process that was watched and did nothing.
 pub(super) fn asleep(run: &Run, _: &[&Run]) -> Option<Finding> {
     let asleep = run.asleep.as_ref()?;
-    let who = match asleep.threads {
-        1 => "Its only thread slept".to_owned(),
-        n => format!("All of its {} threads slept", count(n as u64)),
+    let (all, stopped, traced) = (asleep.threads, asleep.stopped, asleep.traced);
+    let were = if all == 1 { "was" } else { "were" };
+    let did = match (stopped, traced) {
+        (0, 0) => "slept".to_owned(),
+        (n, 0) if n >= all => format!("{were} stopped by a signal"),
+        (0, n) if n >= all => format!("{were} stopped by a debugger"),
+        (n, 0) => format!("slept or were stopped ({} by a signal)", count(n as u64)),
+        (0, n) => format!("slept or were stopped ({} by a debugger)", count(n as u64)),
+        (s, d) => format!(
+            "slept or were stopped ({} by a signal, {} by a debugger)",
+            count(s as u64),
+            count(d as u64)
+        ),
+    };
+    let who = match all {
+        1 => format!("Its only thread {did}"),
+        n => format!("All of its {} threads {did}", count(n as u64)),
     };
     let within = super::hung::places(asleep.threads, &asleep.within);
     let text =
         format!("{who} from before the watch began to its end{within}. How long that lasts is not measured.");
     let within = super::hung::counted(&asleep.within);
-    Finding::new("asleep", text, json!({ "threads": asleep.threads, "within": within, "wall_s": run.wall_s }))
+    let evidence = json!({ "threads": all, "stopped": stopped, "traced": traced, "within": within,
+        "wall_s": run.wall_s });
+    let finding = Finding::new("asleep", text, evidence)?;
+    Some(match stopped > 0 {
+        true => finding
+            .remedy("What a signal stopped goes on with kill -CONT PID; what a shell did, with fg or bg."),
+        false => finding,
+    })
 }
 
 pub(super) fn unexplained(run: &Run, _: &[&Run]) -> Option<Finding> {

@@ -1,13 +1,13 @@
 //! Each rule, with figures that prove it and figures that do not.
 #![allow(clippy::unwrap_used)]
 
+mod asleep;
 pub(super) mod cached;
 mod reading;
 
 use super::common::percent;
 use super::*;
 use crate::figures::Figure;
-use crate::report::asleep::Asleep;
 use crate::report::data::FileRow;
 use crate::report::data::Lookups;
 use crate::report::data::Origin;
@@ -389,39 +389,6 @@ fn what_writes_waited_for_may_be_the_kernel_itself() {
     let waited = all.iter().find(|f| f.id == "waited-for-writes").unwrap();
     // A process that is moved to another cgroup waits in a write that no disk ever sees.
     assert!(waited.text.contains("no file of a disk (cgroups, /proc, /sys)"), "{}", waited.text);
-}
-
-#[test]
-fn who_slept_all_the_time_is_told_so() {
-    let mut run = idle();
-    run.waits.read_ns = Some(0);
-    run.usage = Usage::zero();
-    let text = |run: &Run| find(&[], std::slice::from_ref(run)).pop().unwrap().text;
-    assert!(
-        text(&run).contains(" A wait that had begun before the watch is not measured."),
-        "{}",
-        text(&run)
-    );
-    run.exit_status = Some(0);
-    assert!(text(&run).contains("are unexplained. None of its threads"), "{}", text(&run));
-    run.asleep = Some(Asleep { threads: 1, within: vec![("hrtimer_nanosleep".into(), 1)] });
-    let all = find(&[], std::slice::from_ref(&run));
-    assert_eq!(all.iter().map(|f| f.id).collect::<Vec<_>>(), ["asleep"]);
-    assert!(text(&run).starts_with(
-        "Its only thread slept from before the watch began to its end, in hrtimer_nanosleep of"
-    ));
-    let within = vec![("do_epoll_wait".into(), 7), ("futex_wait".into(), 2)];
-    run.asleep = Some(Asleep { threads: 9, within });
-    assert!(
-        text(&run).contains("to its end: 7 in do_epoll_wait, 2 in futex_wait of the kernel."),
-        "{}",
-        text(&run)
-    );
-    run.asleep = Some(Asleep { threads: 9, within: Vec::new() });
-    assert!(text(&run).starts_with("All of its 9 threads slept from before the watch began to its end."));
-    let told = crate::report::verdict::verdict(&[run.clone()], None, &[]);
-    assert_eq!(told.text, "It slept all the time (1.00 s): none of its threads ran.");
-    assert_eq!((told.causes[0].id, told.causes[0].share), ("others", Some(1.0)));
 }
 
 #[test]
