@@ -3,6 +3,7 @@
 mod details;
 mod files;
 mod groups;
+mod left;
 mod page;
 mod pushed;
 mod runs;
@@ -208,25 +209,9 @@ fn also(findings: &[&Finding], page: &Page) -> Page {
 /// What a reader must know besides.
 fn notes(report: &Report, run: Option<&Run>, page: &mut Page) {
     let mut notes = report.about.clone();
+    notes.extend(left::behind(&report.runs));
+    notes.extend(left::unwaited(&report.runs));
     if let Some(run) = run {
-        if !run.left_behind.is_empty() {
-            let pids: Vec<_> = run.left_behind.iter().take(5).map(u32::to_string).collect();
-            let (who, them) = match pids.as_slice() {
-                [_] => ("1 descendant".to_owned(), "it"),
-                _ => (format!("{} descendants", run.left_behind.len()), "them"),
-            };
-            notes.push(format!(
-                "{who} still ran when the command had ended (process {}); --wait-all waits for {them}.",
-                pids.join(", ")
-            ));
-        }
-        if run.unwaited {
-            notes.push(
-                "Some of its processes were waited for by nobody (a parent that ignores SIGCHLD does so): of processor time, \
-                 faults and bytes of devices it is at least so much."
-                    .into(),
-            );
-        }
         if !run.lost.is_empty() {
             let lost: Vec<_> = run.lost.iter().map(|(why, n)| format!("{why} {n}")).collect();
             notes.push(format!(
