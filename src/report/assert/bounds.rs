@@ -1,9 +1,13 @@
 //! Between what bounds a value of a run is known, where it is not known to the unit: a lower bound shows that something was more,
 //! never that it was less.
 
-use super::names::number;
 use crate::figures::Figure;
 use crate::report::data::Run;
+
+/// A count as a value that is compared.
+pub(super) fn number(n: u64) -> f64 {
+    n as f64
+}
 
 /// The least and the most that a figure can be, in its own unit.
 pub(super) fn of_figure(run: &Run, figure: Figure) -> Option<(f64, f64)> {

@@ -1,6 +1,7 @@
 //! What an assertion can be about.
 
 use super::bounds;
+use super::bounds::number;
 use crate::figures::Figure;
 use crate::figures::Scope;
 use crate::figures::Unit;
@@ -60,10 +61,6 @@ pub(super) enum Kind {
     Seconds,
     Nanoseconds,
     Share,
-}
-
-pub(super) fn number(n: u64) -> f64 {
-    n as f64
 }
 
 const OTHERS: &[Other] = &[

@@ -119,7 +119,7 @@ fn place(used: &Used, mounts: &Mounts, known: &Beforehand) -> Result<PathBuf, To
     let Some(kind) = mounts.kind(used.file.dev) else {
         return unknown("of a file system that is not mounted here");
     };
-    if super::warm::is_memory(kind) {
+    if is_memory(kind) {
         return Err(Told::Apart);
     }
     if !residency::may_open(Some(kind)) {
@@ -307,6 +307,11 @@ pub(super) fn others(all: &Figures, ours: &Figures, direct_at_least: bool) -> Ot
     let all = [&cached[..], &[out.direct_read_bytes, out.direct_write_bytes]].concat();
     let why = "this kernel does not tell it of the run and of the machine alike ('--explain' says why)";
     Others { why: all.contains(&None).then(|| why.to_owned()), ..out }
+}
+
+/// File systems that are nowhere else than in memory.
+pub(super) fn is_memory(kind: &str) -> bool {
+    matches!(kind, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" | "rootfs")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::certify::Brought;
+use super::certify::is_memory;
 use super::used::Used;
 use crate::files::Mounts;
 use crate::files::Named;
@@ -92,11 +93,6 @@ impl<'a> Disk<'a> {
         let block = meta.blksize().max(page());
         (changed < since - TICK).then(|| meta.len().div_ceil(block) * block / page())
     }
-}
-
-/// File systems that are nowhere else than in memory.
-pub(super) fn is_memory(kind: &str) -> bool {
-    matches!(kind, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" | "rootfs")
 }
 
 impl Look for Disk<'_> {
