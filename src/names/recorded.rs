@@ -125,6 +125,45 @@ impl Recorded {
     }
 }
 
+/// What is in it, and what is not: `None` where nothing was looked up.
+impl Recorded {
+    /// What a user is called, if it has a name.
+    #[must_use]
+    pub fn user_of(&self, uid: u32) -> Option<&Option<String>> {
+        self.users.get(&uid)
+    }
+
+    /// The path of a cgroup.
+    #[must_use]
+    pub fn path_of(&self, id: u64) -> Option<&String> {
+        self.cgroups.get(&id)
+    }
+
+    /// Whether the command line of a process was looked up.
+    #[must_use]
+    pub fn has_line(&self, pid: u32) -> bool {
+        self.commands.contains_key(&pid)
+    }
+
+    /// Mounts.
+    #[must_use]
+    pub const fn all_mounts(&self) -> Option<&Mounts> {
+        self.mounts.as_ref()
+    }
+
+    /// What does not become wrong where the number is given again: users, cgroups, mounts.
+    #[must_use]
+    pub fn lasting(self) -> (BTreeMap<u32, Option<String>>, BTreeMap<u64, String>, Option<Mounts>) {
+        (self.users, self.cgroups, self.mounts)
+    }
+
+    /// Command lines.
+    #[cfg(test)]
+    pub(crate) fn lines(&self) -> usize {
+        self.commands.len()
+    }
+}
+
 impl Names for Recorded {
     fn user(&mut self, uid: u32) -> Option<Rc<str>> {
         self.users.get(&uid)?.as_deref().map(Rc::from)

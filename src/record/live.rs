@@ -42,7 +42,9 @@ impl Source for Recording<'_> {
     fn sample(&mut self) -> anyhow::Result<Sample> {
         let mut sample = self.source.sample()?;
         let news = self.writer.write(&mut sample, self.names, self.wake.get());
-        self.sink.borrow_mut().push_back(news.map_err(|e| e.context("cannot write the recording"))?);
+        let (segment, names) = news.map_err(|e| e.context("cannot write the recording"))?;
+        // Each sample is the end of an interval.
+        self.sink.borrow_mut().add(names, segment, true);
         Ok(sample)
     }
 

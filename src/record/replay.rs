@@ -88,7 +88,7 @@ impl State {
     /// Where the counters of the first interval begin.
     fn first(&mut self) -> anyhow::Result<Option<Sample>> {
         let Some(read) = self.reading.next()? else { return Ok(None) };
-        self.sink.borrow_mut().push_back((true, read.names));
+        self.sink.borrow_mut().add(read.names, true, true);
         let sample = self.between.begin(read.sample)?;
         self.due = self.every.map(|every| sample.at.nanos().saturating_add(nanos(every)));
         Ok(Some(sample))
@@ -107,7 +107,7 @@ impl State {
                 }
             }
             // Names of the frames that an interval is put together from are all in use.
-            self.sink.borrow_mut().push_back((read.key && !begun, read.names));
+            self.sink.borrow_mut().add(read.names, read.key, !begun);
             if read.gap {
                 self.between.begin(read.sample)?;
                 continue;

@@ -7,6 +7,7 @@ mod crowd;
 mod day;
 mod marks;
 mod moments;
+mod names;
 mod ring;
 
 use std::cell::RefCell;
