@@ -11,18 +11,22 @@
 //! - [`file`]: frames in a file: checksums, segments, what is damaged
 //! - [`stream`]: frames one after the other, before they are in a file
 //! - [`moments`]: the last minute, and what is kept of it when something happens
-//! - [`writer`]: a file, or a ring of them, that does not stay in the page cache
+//! - [`growing`]: a file that is written and does not stay in the page cache
+//! - [`ring`]: files of a directory, of which the oldest go
+//! - [`writer`]: samples to a file, or to a ring of them
 //! - [`names`]: names of a sample that come with it
 //! - [`live`]: what counts, seen and recorded at once
 //! - [`replay`]: a recording as a source of samples
 
 pub mod file;
 pub mod frame;
+mod growing;
 pub mod live;
 pub mod moments;
 pub mod names;
 mod numbers;
 pub mod replay;
+mod ring;
 mod rows;
 mod stream;
 pub mod writer;

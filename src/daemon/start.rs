@@ -313,6 +313,9 @@ impl State<'_> {
                     }
                 }
             }
+            while let Some(text) = writer.hindrance() {
+                say(&format!("warning: {text}"));
+            }
         }
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         sums.unrecorded = sums.unrecorded.map(|n| n + u64::from(failed));
@@ -355,6 +358,9 @@ impl State<'_> {
                     say(&format!("warning: the recording of the moment lacks what comes now: {e:#}"));
                 }
             }
+        }
+        if let Some(text) = moments.hindrance() {
+            say(&format!("warning: {text}"));
         }
         if !self.options.files {
             (sample.by_file, sample.files) = (None, Vec::new());

@@ -10,14 +10,16 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::growing::ENDING;
+use super::growing::Growing;
+use super::growing::create;
 use super::numbers::nanos;
+use super::ring::Trouble;
+use super::ring::removed;
 use super::stream::FULL;
 use super::stream::Limits;
 use super::stream::Piece;
 use super::stream::Stream;
-use super::writer;
-use super::writer::ENDING;
-use super::writer::Growing;
 use crate::names::Names;
 use crate::sample::Sample;
 use crate::text::foreign::Foreign;
@@ -60,6 +62,7 @@ pub struct Moments {
     first: u64,
     size: usize,
     open: Option<Open>,
+    unremoved: Trouble,
 }
 
 impl Moments {
@@ -75,6 +78,7 @@ impl Moments {
             first: 0,
             size: 0,
             open: None,
+            unremoved: Trouble::default(),
         }
     }
 
@@ -95,8 +99,7 @@ impl Moments {
             return Ok(open.path.clone());
         }
         let path = self.path(sample);
-        let out = writer::create(&path)
-            .map_err(|e| format!("cannot make {}: {e}", Foreign::from(path.as_path())))?;
+        let out = create(&path).map_err(|e| format!("cannot make {}: {e}", Foreign::from(path.as_path())))?;
         self.open = Some(Open { path: path.clone(), out, segment: 0, next: self.first, began: now, until });
         self.remove();
         Ok(path)
@@ -175,14 +178,20 @@ impl Moments {
         self.directory.join(format!("{BEGINNING}{number:06}-{time}{ENDING}"))
     }
 
-    fn remove(&self) {
-        let all = self.all();
+    /// What hinders it to keep no more files than it should, in words: once for each stretch of it.
+    pub const fn hindrance(&mut self) -> Option<String> {
+        self.unremoved.news()
+    }
+
+    fn remove(&mut self) {
+        let (all, mut hindrance) = (self.all(), None);
         for (_, path) in all.iter().take(all.len().saturating_sub(self.keep)) {
             // A directory of that name is somebody else's, and a link goes itself.
-            if let Err(e) = fs::remove_file(path) {
-                log::warn!("cannot remove {}: {e}", Foreign::from(path.as_path()));
+            if let Err(why) = removed(path) {
+                hindrance = Some(format!("more recordings of moments are there than are to be kept: {why}"));
             }
         }
+        self.unremoved.tried(hindrance);
     }
 
     /// Bytes in memory.

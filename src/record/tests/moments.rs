@@ -112,6 +112,19 @@ fn the_oldest_goes_and_nothing_else_does() {
 }
 
 #[test]
+fn what_cannot_be_removed_is_told_once() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("moment-000001-x.record")).unwrap();
+    let (made, mut moments) = (samples(3), new(dir.path(), 1));
+    let said: Vec<_> = [0, 1].map(|_| (moments.tell(&made[0], "x").unwrap(), moments.hindrance())).into();
+    assert!(said[0].1.as_ref().is_some_and(|why| why.contains("moment-000001-x.record: ")), "{said:?}");
+    // Another file is begun for the next one.
+    fs::remove_file(&said[0].0).unwrap();
+    moments.tell(&made[0], "x").unwrap();
+    assert!(moments.hindrance().is_none() && said[1].1.is_none());
+}
+
+#[test]
 fn a_moment_after_its_file_was_removed_has_another_one() {
     let dir = tempfile::tempdir().unwrap();
     let made = samples(40);
