@@ -157,11 +157,11 @@ pub struct Opened {
     pub interval: Duration,
     /// When the first of them began.
     pub begins: jiff::Timestamp,
-    /// What counted.
+    /// What counted in the first interval.
     pub engine: Engine,
-    /// Files were counted.
+    /// Files were counted, in the first interval or by a later run.
     pub files: bool,
-    /// Read calls were timed.
+    /// Read calls were timed, then or later.
     pub latency: bool,
 }
 
@@ -178,9 +178,16 @@ impl Replay {
         })?;
         let (session, begins) = (state.reading.session.clone(), first.time);
         let interval = part.every.unwrap_or(state.interval);
-        let plan = first.known.plan();
+        // The first one may be of a run before, which counted something else.
+        let told = state.reading.second().unwrap_or(&first);
+        let plan = told.known.plan();
         let engine = plan.engine;
-        let (files, latency) = (first.by_file.is_some(), first.latency.is_some());
+        let later = if told.by_file.is_some() && told.latency.is_some() {
+            (true, true)
+        } else {
+            state.reading.later()
+        };
+        let (files, latency) = (told.by_file.is_some() || later.0, told.latency.is_some() || later.1);
         let state = Rc::new(RefCell::new(state));
         let clock = Clock(Rc::clone(&state));
         let replay = Self { state, first: Some(first), plan };

@@ -69,6 +69,14 @@ fn shown(time: i64) -> String {
     jiff::Timestamp::from_nanosecond(time.into()).map(crate::view::utc).unwrap_or_default()
 }
 
+/// The sample that a file begins with, and its time.
+fn first_of(reader: &Reader) -> Option<(i64, Sample)> {
+    let Found::Frame(raw) = reader.at(BEGIN).ok()? else { return None };
+    let time = raw.segment?.time;
+    let bytes = Inflate::new().frame(&raw).ok()?;
+    Some((time, Decoder::default().decode(true, &bytes).ok()?.sample))
+}
+
 impl Reading {
     pub fn open(path: &Path, part: &Part, mut say: Say) -> Result<Self, Failure> {
         let failed = |e: std::io::Error| Failure::failed(format!("cannot read {}: {e}", Foreign::from(path)));
@@ -163,6 +171,28 @@ impl Reading {
             self.gap = true;
         }
         Ok(())
+    }
+
+    /// The sample behind the first one, once that was read.
+    pub fn second(&self) -> Option<&Sample> {
+        self.held.as_ref().map(|read| &read.sample)
+    }
+
+    /// Whether files were counted, and calls timed, by any run that records in a file behind this one and before the end of the time
+    /// requested: each begins with a whole sample.
+    pub fn later(&self) -> (bool, bool) {
+        let (mut files, mut latency) = (false, false);
+        for path in &self.files {
+            let Some((time, sample)) = Reader::open(path).ok().and_then(|reader| first_of(&reader)) else {
+                continue;
+            };
+            if time > self.to || files && latency {
+                break;
+            }
+            files |= sample.by_file.is_some();
+            latency |= sample.latency.is_some();
+        }
+        (files, latency)
     }
 
     fn hold(&mut self, read: Read) {

@@ -255,3 +255,32 @@ fn what_hinders_a_ring_is_told_once() {
     assert!(why.contains("cannot begin another file"), "{why}");
     DISK.set(None);
 }
+
+/// A recorder that was first run with less.
+#[test]
+fn what_a_later_run_counted_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let bounds = Bounds { size: 1 << 30, age: Duration::from_secs(8 * DAY) };
+    let made = samples(60);
+    let without = |mut sample: Sample| {
+        (sample.by_file, sample.files, sample.latency) = (None, Vec::new(), None);
+        sample
+    };
+    for run in 0..3 {
+        let mut writer = Writer::ring(dir.path(), bounds, Duration::from_secs(1)).unwrap();
+        let part = made.iter().skip(20 * run).take(20).cloned();
+        let part: Vec<_> = if run == 1 { part.collect() } else { part.map(without).collect() };
+        assert_eq!(write(&mut writer, part.into_iter()), 0);
+    }
+    let has = |from: Option<usize>, to: Option<usize>| {
+        let at = |n: Option<usize>| n.map(|n| When::At(made[n].time));
+        let part = Part { from: at(from), to: at(to), ..Part::default() };
+        let opened = Replay::open(dir.path(), &part, Box::new(|_| ())).unwrap();
+        (opened.files, opened.latency)
+    };
+    assert_eq!(has(None, None), (true, true));
+    assert_eq!(has(None, Some(10)), (false, false), "not of the time that is asked for");
+    // What is counted from is of the run before, and the first interval is of the next one.
+    assert_eq!(has(Some(20), Some(30)), (true, true));
+    assert_eq!(has(Some(40), None), (false, false));
+}
