@@ -327,6 +327,8 @@ fn a_clock_that_was_set_is_told_and_changes_nothing_that_was_counted() {
     assert_eq!(live, there);
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said[0].contains("set by -3600.0 s") && said[1].contains("set by +10800.0 s"), "{said:?}");
+    // Time goes forward where the machine sleeps, too, and never back.
+    assert!(!said[0].contains("slept") && said[1].contains(", or the machine slept, before "), "{said:?}");
     let part =
         Part { from: Some(When::At(made[25].time)), to: Some(When::At(made[30].time)), ..Part::default() };
     assert_eq!(lines(&replay(&path, "--json", &part).0).len(), 6);

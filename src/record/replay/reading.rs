@@ -342,7 +342,9 @@ impl Reading {
         }
         if let Some(off) = self.last.filter(|_| !gap).and_then(|last| set_by(last, (time, at))) {
             let seconds = off as f64 / 1e9;
-            (self.say)(&format!("the clock was set by {seconds:+.1} s before {}", shown(time)));
+            // What was recorded does not tell one from the other: the clock that nobody sets stands still meanwhile.
+            let slept = if off > 0 { ", or the machine slept," } else { "" };
+            (self.say)(&format!("the clock was set by {seconds:+.1} s{slept} before {}", shown(time)));
         }
         if let Some((_, before)) = self.last.filter(|_| !gap) {
             self.late(at.saturating_sub(before), time);
