@@ -240,27 +240,12 @@ impl Reader {
 
     /// The first segment that begins at or behind this place.
     pub(super) fn segment_from(&self, from: u64) -> io::Result<Option<Segment>> {
-        let end = self.length()?;
-        let mut at = from.max(BEGIN);
-        let mut piece = vec![0; 1 << 16];
-        while at < end {
-            let there = usize::try_from(end - at).unwrap_or(usize::MAX).min(piece.len());
-            let bytes = piece.get_mut(..there).unwrap_or_default();
-            self.file.read_exact_at(bytes, at)?;
-            for (i, window) in bytes.windows(3).enumerate() {
-                if window == [MARK[0], MARK[1], 1] {
-                    if let Some(found) = self.segment(at + i as u64)? {
-                        return Ok(Some(found));
-                    }
-                }
-            }
-            // A mark may lie across the pieces.
-            at += if there <= 2 { there as u64 } else { there as u64 - 2 };
-            if there < 3 {
-                break;
-            }
-        }
-        Ok(None)
+        self.search(from)?.next()
+    }
+
+    fn search(&self, from: u64) -> io::Result<Search<'_>> {
+        let at = from.max(BEGIN);
+        Ok(Search { reader: self, end: self.length()?, at, piece: Vec::new(), begin: at })
     }
 
     /// All segments, in order: from the last one back, since each says where the one before it begins. Where that does not
@@ -273,9 +258,8 @@ impl Reader {
         let mut window = 1_u64 << 18;
         let last = loop {
             let from = end.saturating_sub(window).max(BEGIN);
-            let (mut last, mut at) = (None, from);
-            while let Some(found) = self.segment_from(at)? {
-                at = found.at + 1;
+            let (mut last, mut search) = (None, self.search(from)?);
+            while let Some(found) = search.next()? {
                 last = Some(found);
             }
             if last.is_some() || from == BEGIN {
@@ -296,12 +280,49 @@ impl Reader {
     }
 
     fn all(&self) -> io::Result<Vec<Segment>> {
-        let (mut out, mut at) = (Vec::new(), BEGIN);
-        while let Some(found) = self.segment_from(at)? {
-            at = found.at + HEAD as u64;
+        let (mut out, mut search) = (Vec::new(), self.search(BEGIN)?);
+        while let Some(found) = search.next()? {
             out.push(found);
         }
         Ok(out)
+    }
+}
+
+/// Looks for segments, from one place on.
+struct Search<'a> {
+    reader: &'a Reader,
+    end: u64,
+    /// Where to look on.
+    at: u64,
+    /// What was read last, and where it begins: a piece may have thousands of them, and is read once.
+    piece: Vec<u8>,
+    begin: u64,
+}
+
+impl Search<'_> {
+    fn next(&mut self) -> io::Result<Option<Segment>> {
+        loop {
+            let behind = usize::try_from(self.at - self.begin).unwrap_or(usize::MAX);
+            let rest = self.piece.get(behind..).unwrap_or_default();
+            for (i, window) in rest.windows(3).enumerate() {
+                let at = self.at + i as u64;
+                if window == [MARK[0], MARK[1], 1] {
+                    if let Some(found) = self.reader.segment(at)? {
+                        self.at = at + HEAD as u64;
+                        return Ok(Some(found));
+                    }
+                }
+            }
+            let done = self.begin + self.piece.len() as u64;
+            if done.max(self.at) >= self.end {
+                return Ok(None);
+            }
+            // A mark may lie across the pieces.
+            self.at = self.at.max(done.saturating_sub(2));
+            let there = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(1 << 16);
+            (self.begin, self.piece) = (self.at, vec![0; there]);
+            self.reader.file.read_exact_at(&mut self.piece, self.at)?;
+        }
     }
 }
 
@@ -311,6 +332,11 @@ pub(super) struct Inflate(Decompress);
 impl Inflate {
     pub fn new() -> Self {
         Self(Decompress::new(false))
+    }
+
+    /// Another segment begins.
+    pub fn begin(&mut self) {
+        self.0.reset(false);
     }
 
     /// What a frame says. After an error nothing more of the segment can be read.

@@ -394,6 +394,28 @@ fn a_file_of_forged_frames_is_given_up() {
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
+/// Key frames of which nothing can be read, each as short as one can be, and no way back through them.
+#[test]
+fn a_file_of_tiny_frames_is_read_in_one_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let (good, path) = (dir.path().join("a"), dir.path().join("b"));
+    record(&good, "--json", samples(20));
+    let segment = super::file::Segment { at: 0, time: 0, back: 7, before: 0 };
+    let tiny = super::file::framed(Some(segment), Wake::Deadline, &[]).unwrap();
+    let number = (1 << 20) / tiny.len();
+    let mut bytes = fs::read(&good).unwrap();
+    bytes.extend(tiny.repeat(number));
+    fs::write(&path, bytes).unwrap();
+    let began = Instant::now();
+    assert_eq!(Reader::open(&path).unwrap().segments().unwrap().len(), number + 1);
+    let took = began.elapsed();
+    println!("{number} frames take {took:?}");
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    let (out, said) = replay(&path, "--json", &Part::default());
+    assert!(lines(&out).len() >= 19 && said.len() == 21, "{said:?}");
+    assert_eq!(said[20], format!("and {} more such places", number - 20));
+}
+
 #[test]
 fn two_do_not_write_one_recording() {
     let dir = tempfile::tempdir().unwrap();

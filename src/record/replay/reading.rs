@@ -21,10 +21,14 @@ use crate::record::numbers::since_1970;
 use crate::record::writer::shards;
 use crate::sample::Sample;
 use crate::text::foreign::Foreign;
+use crate::text::words;
 use crate::wait::Wake;
 
 /// Moments of one interval that are told: a recorder has so many conditions at most, but for what somebody has made up.
 const MOMENTS: usize = 64;
+
+/// Places that are damaged and told one by one: a file may be made of nothing else.
+const DAMAGES: usize = 20;
 
 /// A sample that was read.
 pub(super) struct Read {
@@ -62,6 +66,8 @@ pub(super) struct Reading {
     last: Option<(i64, u64)>,
     /// How long the last interval took, in nanoseconds.
     took: Option<u64>,
+    /// Places that are damaged.
+    damages: usize,
     say: Say,
 }
 
@@ -132,6 +138,7 @@ impl Reading {
             every: part.every.map_or(0, nanos),
             last: None,
             took: None,
+            damages: 0,
             say,
         };
         out.choose().map_err(failed)?;
@@ -247,6 +254,10 @@ impl Reading {
         loop {
             let Some(at) = self.at else {
                 if !self.enter()? {
+                    if let Some(more @ 1..) = std::mem::take(&mut self.damages).checked_sub(DAMAGES) {
+                        let more = words::many(more as u64, "more such place", "more such places");
+                        (self.say)(&format!("and {more}"));
+                    }
                     return Ok(None);
                 }
                 continue;
@@ -262,7 +273,7 @@ impl Reading {
                 Found::Frame(raw) => {
                     let key = raw.segment.is_some();
                     if key {
-                        self.inflate = Inflate::new();
+                        self.inflate.begin();
                         self.segments.pop_front();
                     }
                     let frame = self.inflate.frame(&raw).and_then(|bytes| self.decoder.decode(key, &bytes));
@@ -272,7 +283,7 @@ impl Reading {
                             return Ok(Some(self.read(frame, raw.wake, key)));
                         }
                         Err(e) => {
-                            (self.say)(&format!(
+                            self.damaged(&format!(
                                 "{name}: a frame at byte {at} cannot be read ({e}): what follows it up to the next segment is missing"
                             ));
                             (self.at, self.gap) = (None, true);
@@ -285,12 +296,19 @@ impl Reading {
                     self.at = None;
                 }
                 Found::Damaged => {
-                    (self.say)(&format!(
+                    self.damaged(&format!(
                         "{name} is damaged at byte {at}: what follows up to the next segment is missing"
                     ));
                     (self.at, self.gap) = (None, true);
                 }
             }
+        }
+    }
+
+    fn damaged(&mut self, text: &str) {
+        self.damages += 1;
+        if self.damages <= DAMAGES {
+            (self.say)(text);
         }
     }
 
