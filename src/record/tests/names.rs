@@ -91,6 +91,8 @@ fn the_sum_has_the_names_of_the_whole_run() {
     let path = dir.path().join("a");
     let made = || {
         let mut made = passing(700);
+        // Fewer cgroups than are remembered.
+        made.iter_mut().for_each(|sample| sample.rows.truncate(3));
         // Two ids of one path: it was made anew.
         for (tick, cgroup) in [(5, 1), (6, 4011)] {
             // Of somebody who is alive: what others did may stand in one row.
