@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use crate::blame::Raw;
+use crate::exit::Failure;
 use crate::explanation::Answered;
 use crate::explanation::Explanation;
 use crate::facts::Facts;
@@ -120,6 +121,12 @@ impl StartError {
     #[must_use]
     pub fn remedy(&self) -> Option<&str> {
         self.remedy.as_deref()
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(e: StartError) -> Self {
+        Self { remedy: e.remedy, ..Self::failed(e.what) }
     }
 }
 

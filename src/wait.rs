@@ -186,7 +186,8 @@ pub struct System {
 impl System {
     /// Takes over SIGINT, SIGTERM and SIGHUP (of a terminal that is closed) for the rest of the process. The first one
     /// asks for the end; the third one ends at once, for when the output is stuck. (Not the second: `timeout` sends each
-    /// signal twice.) Who is started by nohup(1) goes on without the terminal.
+    /// signal twice.) Who is started by nohup(1) goes on without the terminal. To be made before hooks are attached, which
+    /// takes a moment: else a signal would end us by itself just then.
     ///
     /// # Errors
     /// When the system refuses a signal handler.
@@ -212,6 +213,26 @@ impl System {
         // SAFETY: the action does nothing.
         unsafe { signal_hook::low_level::register(SIGCONT, || {}) }?;
         Ok(Self { signals, processes: processes.all })
+    }
+
+    /// Begins what takes a while, such as attaching hooks. `None`: a signal asked for the end meanwhile, so that there is
+    /// nothing to be shown, and what had begun is over with it. Nor does it matter then what the signal made fail.
+    ///
+    /// # Errors
+    /// As what was to begin has it.
+    pub fn unless_asked<T, E: Into<Failure>>(
+        &self,
+        begin: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Option<T>, Failure> {
+        let begun = begin();
+        if self.asked() { Ok(None) } else { begun.map(Some).map_err(E::into) }
+    }
+
+    /// Whether a signal has asked for the end that no wait has told yet.
+    fn asked(&self) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(n) if n > 0)
     }
 }
 
@@ -348,5 +369,22 @@ mod tests {
         assert!(Instant::now() >= deadline);
         io::Write::write_all(&mut writer, &[0]).unwrap();
         assert_eq!(system.until(deadline).unwrap(), Wake::Interrupt);
+    }
+
+    #[test]
+    fn what_a_signal_came_into_is_not_begun() {
+        let (signals, mut writer) = UnixStream::pair().unwrap();
+        let mut system = System { signals, processes: Vec::new() };
+        assert_eq!(system.unless_asked(|| Ok::<_, Failure>(7)).unwrap(), Some(7));
+        assert!(system.unless_asked(|| Err::<(), _>(Failure::failed("no"))).is_err());
+        let mut signalled = |result: Result<u8, Failure>| {
+            io::Write::write_all(&mut writer, &[0]).unwrap();
+            system.unless_asked(|| result)
+        };
+        assert_eq!(signalled(Ok(7)), Ok(None));
+        // What the signal made fail is no failure.
+        assert_eq!(signalled(Err(Failure::failed("Interrupted system call"))), Ok(None));
+        // A wait would be told it, too.
+        assert_eq!(system.until(Instant::now()).unwrap(), Wake::Interrupt);
     }
 }

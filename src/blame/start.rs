@@ -62,13 +62,13 @@ pub fn blame(options: &Options) -> Result<(), Failure> {
     }
     let mut names = System::new();
     let (filter, only) = options.chosen.look_up(&names, processes.seen)?;
-    let mut session = Session::open(&options.counting.session(wants, only))
-        .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
+    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
+    let open = || Session::open(&options.counting.session(wants, only));
+    let Some(mut session) = wait.unless_asked(open)? else { return Ok(()) };
     if options.counting.explain {
         return output::print(&session.explained(Role::Count, options.json), out);
     }
     let can = Can::of(&session);
-    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
     let mut live = Live::new(&mut session)?;
     let seen = watch(&mut live, &mut names, &mut wait, options.time)?;
     let mut bill = Bill::between(&seen.before, &seen.last);

@@ -60,9 +60,10 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     let listeners = listeners(options)?;
     let _held = textfile(options)?;
     let since = jiff::Timestamp::now();
-    let mut engines =
-        Engines::open(&options.counting.session(wants(options), Only::default()), options.counting.engine)
-            .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
+    let mut wait = wait::System::new(wait::Processes::default()).map_err(anyhow::Error::from)?;
+    let session = options.counting.session(wants(options), Only::default());
+    let open = || Engines::open(&session, options.counting.engine);
+    let Some(mut engines) = wait.unless_asked(open)? else { return Ok(()) };
     if options.counting.explain {
         return output::print(&engines.explained(Role::Daemon, false), &mut io::stdout().lock());
     }
@@ -77,7 +78,6 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     };
     let moments = options.moments().map(|at| Moments::new(at, options.moments, options.interval));
     let mut names = System::new();
-    let mut wait = wait::System::new(wait::Processes::default()).map_err(anyhow::Error::from)?;
     let mut sums = Sums::new(options.series, options.interval);
     sums.since = since;
     sums.unrecorded = writer.as_ref().map(|_| 0);

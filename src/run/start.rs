@@ -63,8 +63,9 @@ fn live(mut options: Options) -> Result<(), Failure> {
     let mut wants = options.wants();
     wants.files |= filter.files() || options.by.is_some_and(By::files);
     wants.blame = options.by == Some(By::Evictor);
-    let mut engines = Engines::open(&options.counting.session(wants, only), options.counting.engine)
-        .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
+    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
+    let open = || Engines::open(&options.counting.session(wants, only), options.counting.engine);
+    let Some(mut engines) = wait.unless_asked(open)? else { return Ok(()) };
     if let Some(notice) = engines.notice() {
         output::say(&format!("cachestat: warning: {}", foreign::line(notice)));
     }
@@ -80,7 +81,6 @@ fn live(mut options: Options) -> Result<(), Failure> {
     // What was recorded there before is replaced only by something that counts.
     let mut writer =
         options.record.as_deref().map(|path| Writer::file(path, options.interval)).transpose()?;
-    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
     let mut view = view::new(&options, Surroundings::here());
     Role::Count.take(&[])?;
     let (by, top) = (options.by, options.top);

@@ -44,8 +44,7 @@ pub fn count(options: &Options, config: Option<PathBuf>, seen: u64) -> Result<Co
     let blame = !classic && settings(options, Engine::Exact)?.0.by == By::Evictor;
     let wants = Wants { latency, files, around: true, buffers: true, blame, ..Wants::default() };
     let session = options.counting.session(wants, only);
-    let engines = Engines::open(&session, options.counting.engine)
-        .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
+    let engines = Engines::open(&session, options.counting.engine)?;
     let text =
         |name: &str| crate::kernel::name(name).map_or_else(|| "-".into(), |n| Foreign::from(&*n).to_string());
     let engine = engines.engine();

@@ -2,6 +2,7 @@
 //! that a test runs the whole of it.
 
 mod asking;
+mod early;
 mod events;
 mod looking;
 mod predicting;
@@ -18,14 +19,12 @@ use signal_hook::consts::SIGTSTP;
 use super::app::App;
 use super::draw::theme::Theme;
 use super::options::Options;
-use super::sampler::Report;
-use super::scene::Scene;
-use super::settings::Settings;
 use super::terminal::Screen;
 use crate::exit::Failure;
 use crate::privilege::Role;
 use crate::wait::Processes;
 use asking::Asking;
+use early::Early;
 use looking::Looking;
 use predicting::Predicting;
 
@@ -41,14 +40,19 @@ pub use turn::turn;
 pub fn run(options: &Options, processes: Processes, config: Option<PathBuf>) -> Result<(), Failure> {
     let (sender, mut events) = mpsc::channel();
     let (commands, requests) = mpsc::channel();
+    let early = Early::new().map_err(|e| Failure::failed(format!("cannot take signals: {e}")))?;
     threads::sample(options.clone(), processes, config, sender.clone(), requests)?;
-    let (scene, settings) = begun(&mut events)?;
+    let Some((scene, settings)) = early.begun(&mut events)? else { return Ok(()) };
     // It keeps what it needs to open files of others, and no more.
     let looking = Looking::new(sender.clone())?;
     // The thread that samples has given its own back by now; this one, and those that begin from here on, need none of it. Not
     // before: what the process may do is asked of /proc/self/status, which is this thread's.
     Role::Screen.take(&[])?;
     threads::signals(sender.clone())?;
+    if early.asked() {
+        return Ok(());
+    }
+    drop(early);
     let theme = Theme::fitting(options.color, |name| std::env::var(name).ok());
     let refused = |e: io::Error| Failure::failed(format!("cannot use the terminal: {e}"));
     let mut screen = Screen::new(theme, settings.mouse).map_err(refused)?;
@@ -71,17 +75,6 @@ pub fn run(options: &Options, processes: Processes, config: Option<PathBuf>) -> 
     let result = turn(&mut app, &mut events, &mut screen, &hands);
     drop(screen);
     result
-}
-
-/// Waits until counting has begun. Until then the terminal is left alone: errors are plain text, and Ctrl-C works as ever.
-fn begun(events: &mut dyn Events) -> Result<(Scene, Settings), Failure> {
-    loop {
-        match events.next(None)? {
-            Some(Event::Began(both)) => return Ok(*both),
-            Some(Event::Report(Report::Failed(failure))) => return Err(failure),
-            _ => {}
-        }
-    }
 }
 
 fn suspend() {

@@ -60,12 +60,13 @@ pub fn cachetop(options: &Options) -> Result<(), Failure> {
     if on_screen {
         return super::screen::run(options, processes, config);
     }
-    let mut counting = count(options, config, processes.seen)?;
+    let seen = processes.seen;
+    let mut wait = crate::wait::System::new(processes).map_err(anyhow::Error::from)?;
+    let Some(mut counting) = wait.unless_asked(|| count(options, config, seen))? else { return Ok(()) };
     if let Some(notice) = &counting.scene.notice {
         crate::text::output::say(&format!("cachetop: warning: {}", foreign::line(notice)));
     }
     let (in_force, _) = settings(options, counting.scene.engine)?;
-    let mut wait = crate::wait::System::new(processes).map_err(anyhow::Error::from)?;
     Role::Count.take(&[])?;
     super::batch::run(
         options,

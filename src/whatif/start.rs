@@ -69,14 +69,14 @@ pub fn what_if(options: &Options, writes: Option<&Path>) -> Result<Option<Predic
     };
     let mut pivot = Pivot { by: None, top: 0, filter, names: Box::new(names) };
     let wants = Wants { touches: true, latency: options.latency, ..Wants::default() };
-    let mut session = Session::open(&options.counting.session(wants, only))
-        .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
+    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
+    let open = || Session::open(&options.counting.session(wants, only));
+    let Some(mut session) = wait.unless_asked(open)? else { return Ok(None) };
     if options.counting.explain {
         output::print(&session.explained(Role::Count, options.json), out)?;
         return Ok(None);
     }
     let functions = session.plan().brackets != crate::plan::Brackets::Tracepoints;
-    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
     let mut watch = Watch::new(&mut session, group)?;
     Role::Count.take(writes.as_slice())?;
     let began = Instant::now();

@@ -91,13 +91,13 @@ pub fn working_set(options: &Options) -> Result<(), Failure> {
     let owners = options.owners();
     let files = owners == SketchBy::File;
     let wants = Wants { sketches: Some(owners), files, ..Wants::default() };
-    let mut session = Session::open(&options.counting.session(wants, only))
-        .map_err(|e| Failure { remedy: e.remedy().map(String::from), ..Failure::failed(&e) })?;
+    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
+    let open = || Session::open(&options.counting.session(wants, only));
+    let Some(mut session) = wait.unless_asked(open)? else { return Ok(()) };
     if options.counting.explain {
         return output::print(&session.explained(Role::Count, options.json), &mut io::stdout().lock());
     }
     let functions = session.plan().brackets != Brackets::Tracepoints;
-    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
     let clock = Clock::new(several(options.interval, options.count));
     let moves = session.plan().sees(Event::ThreadCgroup);
     let watch = Watch::new(session.attached(), owners, moves, clock).map_err(anyhow::Error::from)?;

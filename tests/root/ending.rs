@@ -127,6 +127,25 @@ pub fn nothing_is_left_behind(dir: &Path) {
     assert!(after.is_empty(), "{after:?}");
 }
 
+/// Also while hooks are being attached, and nothing has been counted yet.
+pub fn a_start_is_ended_as_asked(_: &Path) {
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        let mut monitor = Monitor::launch("--json 10");
+        let caught = || {
+            let status = fs::read_to_string(format!("/proc/{}/status", monitor.pid())).unwrap();
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+            u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << (signal - 1)) != 0
+        };
+        wait_for("a handler", caught);
+        let objects = held_by(monitor.pid());
+        monitor.signal(signal);
+        let (status, err) = monitor.ended();
+        assert!(status.success(), "signal {signal}: {status}: {err}");
+        assert_eq!(err, "");
+        assert_gone(&objects, &format!("signal {signal} at the start"));
+    }
+}
+
 pub fn nothing_is_left_behind_of_a_start_cut_short(_: &Path) {
     let mut seen = 0;
     for wait in (10..400).step_by(30).chain((500..4000).step_by(500)) {

@@ -44,6 +44,7 @@ const TESTS: &[Test] = &[
     ("an_idle_process_has_no_ratio", counting::an_idle_process_has_no_ratio),
     ("the_end_of_the_process_watched", counting::the_end_of_the_process_watched),
     ("nothing_is_left_behind", ending::nothing_is_left_behind),
+    ("a_start_is_ended_as_asked", ending::a_start_is_ended_as_asked),
     ("nothing_is_left_behind_of_a_start_cut_short", ending::nothing_is_left_behind_of_a_start_cut_short),
     ("two_at_once", beside::two_at_once),
     ("it_leaves_itself_out", beside::it_leaves_itself_out),
