@@ -1,5 +1,7 @@
 //! What the commands that count have in common, whoever chose it: plain values, no command line.
 
+use std::io;
+use std::path::Path;
 use std::path::PathBuf;
 
 use crate::exit::Failure;
@@ -12,9 +14,11 @@ use crate::pivot::User;
 use crate::pivot::in_order;
 use crate::plan::Engine;
 use crate::plan::Wants;
+use crate::record::writer::shards;
 use crate::sample::Comm;
 use crate::session;
 use crate::text::foreign::Foreign;
+use crate::text::infile;
 use crate::text::numbers::Unit;
 use crate::wait::Processes;
 
@@ -28,6 +32,44 @@ pub enum Format {
     Json,
     /// Comma-separated values.
     Csv,
+}
+
+/// Whether a recording, or a directory of them, is there and may be read: what is wrong with what it says is found as it is read.
+///
+/// # Errors
+/// When it may not be read (1), or a directory has none (2); with the remedy.
+pub fn replayable(path: &Path) -> Result<(), Failure> {
+    let refused = |path: &Path, e: &io::Error| {
+        let failure = Failure::failed(format!("cannot read {}: {e}", Foreign::from(path)));
+        // Who records is root, and what was seen of others is for nobody else unless they say so.
+        failure.remedy(
+            "replay it as the user who recorded it (root: with sudo), or have that one let others read it (chmod)",
+        )
+    };
+    let denied = |e: &io::Error| e.kind() == io::ErrorKind::PermissionDenied;
+    if !path.is_dir() {
+        return match infile::open(path) {
+            Err(e) if denied(&e) => Err(refused(path, &e)),
+            _ => Ok(()),
+        };
+    }
+    let recordings = match shards(path) {
+        Err(e) if denied(&e) => return Err(refused(path, &e)),
+        Err(_) => return Ok(()),
+        Ok(all) => all,
+    };
+    // One that can be read does: the others are left out, and named.
+    let mut errors = Vec::new();
+    for recording in &recordings {
+        match infile::open(recording) {
+            Err(e) if denied(&e) => errors.push(refused(recording, &e)),
+            _ => return Ok(()),
+        }
+    }
+    Err(errors.into_iter().next().unwrap_or_else(|| {
+        Failure::usage(format!("there is no recording in {}", Foreign::from(path)))
+            .remedy("name a file of 'cachestat --record FILE', or the directory of 'cachetopd --record DIR'")
+    }))
 }
 
 /// One of a few values, each with the name that people write.
@@ -286,6 +328,20 @@ mod tests {
         let text = told("bash,cat\x1b").unwrap_or_default();
         assert!(text.starts_with("no process is called 'bash,cat\\x1b' now"), "{text}");
         assert_eq!(Chosen::default().notice(), None);
+    }
+
+    #[test]
+    fn a_directory_without_a_recording_says_what_to_name() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let refused = replayable(dir.path()).map_err(|e| (e.message, e.remedy.unwrap_or_default()));
+        let Err((message, remedy)) = refused else { panic!("there is none") };
+        assert!(message.starts_with("there is no recording in "), "{message}");
+        assert!(remedy.contains("--record DIR"), "{remedy}");
+        // What is not there, or is no recording, is told by who reads it.
+        std::fs::write(dir.path().join("x"), "")?;
+        assert_eq!(replayable(&dir.path().join("x")), Ok(()));
+        assert_eq!(replayable(&dir.path().join("y")), Ok(()));
+        Ok(())
     }
 
     #[test]

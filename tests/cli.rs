@@ -146,6 +146,8 @@ fn a_full_disk_is_an_error_and_a_closed_pipe_is_none() {
 #[test]
 fn without_privilege_it_says_what_to_do() {
     CACHESTAT.without_privilege_it_says_what_to_do("1 1");
+    let (_dir, recording) = outside::unreadable();
+    CACHESTAT.without_privilege_it_says_what_to_do(&format!("--replay {recording}"));
 }
 
 #[test]

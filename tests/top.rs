@@ -73,4 +73,6 @@ fn a_full_disk_is_an_error_and_a_closed_pipe_is_none() {
 #[test]
 fn without_privilege_it_says_what_to_do() {
     CACHETOP.without_privilege_it_says_what_to_do("-b -n 1");
+    let (_dir, recording) = outside::unreadable();
+    CACHETOP.without_privilege_it_says_what_to_do(&format!("-b --replay {recording}"));
 }

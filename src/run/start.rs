@@ -9,6 +9,7 @@ use crate::engines::Engines;
 use crate::exit::Failure;
 use crate::only::Only;
 use crate::options::Format;
+use crate::options::replayable;
 use crate::pivot::By;
 use crate::pivot::Pivot;
 use crate::pivot::System;
@@ -102,6 +103,7 @@ fn live(mut options: Options) -> Result<(), Failure> {
 fn replay(mut options: Options, path: &Path, part: &Part) -> Result<(), Failure> {
     let out = &mut io::stdout().lock();
     let say = |text: &str| output::say(&format!("cachestat: notice: {}", foreign::line(text)));
+    replayable(path)?;
     let mut opened = Replay::open(path, part, Box::new(say))?;
     // Whatever hinders it is told before anything is read, and before privileges are given back.
     let export = options.export.clone();

@@ -1,6 +1,7 @@
 //! The command from its start to its end.
 
 use crate::exit::Failure;
+use crate::options::replayable;
 use crate::plan::Engine;
 use crate::privilege::Role;
 use crate::text::foreign;
@@ -38,6 +39,9 @@ pub fn cachetop(options: &Options) -> Result<(), Failure> {
         config.as_deref().filter(|_| options.config == Config::Usual).and_then(super::config::unreadable)
     {
         crate::text::output::say(&format!("cachetop: warning: {warning}"));
+    }
+    if let Some((path, _)) = &options.replay {
+        replayable(path)?;
     }
     let on_screen = options.output == Output::Screen;
     if on_screen && !options.counting.explain {

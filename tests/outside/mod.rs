@@ -122,6 +122,17 @@ impl Program {
     }
 }
 
+/// A file that nobody may read but root, as recordings are, in a directory that all may enter and that goes with what is given.
+pub fn unreadable() -> (tempfile::TempDir, String) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::Builder::new().permissions(open()).tempdir().unwrap();
+    let path = dir.path().join("a.record");
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (dir, path)
+}
+
 fn open() -> std::fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o755)
 }

@@ -58,7 +58,13 @@ impl Source {
     /// Wrong usage for what cannot be read.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let name = view::name(path);
-        let failed = |e| Failure::usage(format!("cannot read {name}: {e}"));
+        let failed = |e: io::Error| {
+            let remedy = match e.kind() {
+                io::ErrorKind::PermissionDenied => "read it as the user who saved it, or name another set",
+                _ => "'cachedu --save FILE PATH' writes such a file",
+            };
+            Failure::usage(format!("cannot read {name}: {e}")).remedy(remedy)
+        };
         let bytes = if path.as_os_str() == "-" {
             Bytes::Kept(kept(io::stdin().lock()).map_err(failed)?)
         } else {
