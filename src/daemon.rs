@@ -21,6 +21,7 @@ mod say;
 mod sockets;
 pub mod start;
 pub mod sums;
+mod textfile;
 mod used;
 mod watching;
 mod web;

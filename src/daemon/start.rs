@@ -18,12 +18,14 @@ use super::otlp;
 use super::say::say;
 use super::sockets;
 use super::sums::Sums;
+use super::textfile;
+use super::textfile::Held;
+use super::textfile::unwritten;
 use super::used;
 use super::watching::Watching;
 use super::web::Web;
 use crate::engines::Engines;
 use crate::exit::Failure;
-use crate::exit::is_full;
 use crate::exit::started;
 use crate::live::Beat;
 use crate::live::Relief;
@@ -58,7 +60,7 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     // Mistakes are reported before anything is loaded.
     let web = web(options)?;
     let listeners = listeners(options)?;
-    let _held = textfile(options)?;
+    let held = textfile::hold(options)?;
     let since = jiff::Timestamp::now();
     let mut wait = wait::System::new(wait::Processes::default()).map_err(anyhow::Error::from)?;
     let session = options.counting.session(wants(options), Only::default());
@@ -75,6 +77,11 @@ pub fn cachetopd(options: &Options) -> Result<(), Failure> {
     let mut writer = match &options.record {
         Some((directory, bounds)) => Some(Writer::ring(directory, *bounds, options.interval)?),
         None => None,
+    };
+    // Now it is there, if the directory of the record is that of the text file.
+    let _held = match held {
+        Held::Later => textfile::hold(options)?,
+        held => held,
     };
     let moments = options.moments().map(|at| Moments::new(at, options.moments, options.interval));
     let mut names = System::new();
@@ -121,27 +128,6 @@ fn listeners(options: &Options) -> Result<Vec<OwnedFd>, Failure> {
         has_no_recorder(directory)?;
     }
     Ok(listeners)
-}
-
-/// Holds the directory of the text file, where there is to be one: the counters of two, in turn, are no counters. Who explains
-/// writes nothing, and where no lock can be had, or somebody else's file lies there, nobody is held off.
-fn textfile(options: &Options) -> Result<Option<OwnedFd>, Failure> {
-    let Some(directory) = options.textfile.as_deref() else { return Ok(None) };
-    let name = Foreign::from(directory);
-    if !directory.is_dir() {
-        return Err(Failure::usage(format!("{name} is no directory"))
-            .remedy("name the directory of node_exporter's '--collector.textfile.directory'"));
-    }
-    if options.counting.explain {
-        return Ok(None);
-    }
-    match outfile::hold(directory, ".cachetopd.lock") {
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-            Err(Failure::usage(format!("{name} is held: another one writes its text file there"))
-                .remedy("name another directory, or end the other one"))
-        }
-        held => Ok(held.ok()),
-    }
 }
 
 /// What is to be counted.
@@ -393,22 +379,6 @@ fn over(said: &mut bool, text: &str) {
     }
 }
 
-/// Why there is no text file, and what can be done about it: its name is given, its directory is not.
-fn unwritten(path: &Path, error: &outfile::Error) -> Failure {
-    let failure = match error {
-        outfile::Error::Io(e) => {
-            outfile::not_in_directory(format_args!("cannot write {}", Foreign::from(path)), e)
-        }
-        outfile::Error::Planted(..) => error.about(path),
-    };
-    // What is written is bounded to the directory, wherever the link leads.
-    let full = matches!(error, outfile::Error::Io(e) if is_full(e.kind()));
-    if path.is_symlink() && !full {
-        return failure.remedy("it is a symbolic link: remove it, or name the directory that it leads to");
-    }
-    failure
-}
-
 /// Tells systemd, where it waits for that.
 fn ready() {
     use std::os::linux::net::SocketAddrExt as _;
@@ -422,28 +392,5 @@ fn ready() {
     let told = address.and_then(|a| UnixDatagram::unbound()?.send_to_addr(b"READY=1", &a));
     if let Err(e) = told {
         say(&format!("warning: cannot tell systemd: {e}"));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    #[test]
-    fn why_there_is_no_text_file_is_said_with_its_path_and_a_remedy() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("cachetopd.prom");
-        let refused = || io::Error::from_raw_os_error(libc::EACCES).into();
-        let said = |error: outfile::Error| {
-            let Failure { message, remedy, .. } = unwritten(&path, &error);
-            assert!(message.starts_with(&format!("cannot write {}: ", path.display())), "{message}");
-            remedy.unwrap()
-        };
-        assert_eq!(said(refused()), "name a directory that you may write to");
-        assert!(said(outfile::Error::Planted("a file", 7)).starts_with("remove it"));
-        std::os::unix::fs::symlink("/elsewhere", &path).unwrap();
-        assert!(said(refused()).contains("symbolic link"));
     }
 }
