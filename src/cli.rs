@@ -8,6 +8,7 @@ pub mod daemon;
 pub mod du;
 mod habits;
 mod help;
+mod instead;
 mod manual;
 mod read;
 mod shared;
@@ -19,6 +20,7 @@ mod values;
 use clap::ValueEnum;
 
 pub use habits::Habits;
+pub use instead::Instead;
 pub use shared::Common;
 pub use shared::Filters;
 pub use shared::How;

@@ -97,6 +97,9 @@ fn wrong_usage_ends_with_2_and_says_why() {
         "--replay a --every 0",
         "--record /etc/passwd 1",
         "--record a -- true",
+        "--csv -- true",
+        "ls -l",
+        "--html x 1 1",
     ] {
         let err = CACHESTAT.refused(options);
         all += &format!("$ cachestat {options}\n{}\n", err.lines().next().unwrap_or_default());

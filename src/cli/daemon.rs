@@ -157,6 +157,7 @@ not taken until cachetopd begins anew.",
 /// Page-cache figures for as long as the machine is up.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "cachetopd", version, about = ABOUT, long_about = None, max_term_width = 80)]
+#[command(override_usage = "cachetopd [OPTIONS]")]
 #[command(after_help = SHORT, after_long_help = super::help::long(fixed(SECTIONS)))]
 pub struct Args {
     /// Time between two samples: seconds, or with a unit (500ms, 1s, 2m)

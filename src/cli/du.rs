@@ -13,10 +13,12 @@ use clap::ValueHint;
 use super::CommandLine;
 use super::Generated;
 use super::Habits;
+use super::Instead;
 use super::conflict;
 use super::habits;
 use super::help::Section;
 use super::help::fixed;
+use super::instead;
 use crate::du::options::List;
 use crate::du::options::Options;
 use crate::du::options::Processes;
@@ -241,6 +243,7 @@ impl CommandLine for Args {
     const SHORT: &'static str = help::SHORT;
     const MANUAL: &'static str = help::MANUAL;
     const HABITS: Habits = habits::DU;
+    const INSTEAD: Instead = instead::DU;
 
     fn sections() -> Vec<Section> {
         fixed(help::SECTIONS)

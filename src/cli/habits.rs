@@ -3,14 +3,20 @@
 
 use std::ffi::OsString;
 
+use clap::Arg;
 use clap::Command;
 use clap::builder::StyledStr;
 use clap::error::ContextKind;
 use clap::error::ContextValue;
 use clap::error::ErrorKind;
 
+use super::read;
+
 /// Options that others have, and what a command has in their place.
 pub type Habits = &'static [(&'static [&'static str], &'static str)];
+
+/// What is said of a word that is no interval.
+pub(super) const COMMAND: &str = "to watch a command, put '--' before it: cachestat -- COMMAND";
 
 /// In [`Habits`]: a number that stands where none may.
 const NUMBER: &str = "NUMBER";
@@ -56,6 +62,7 @@ pub(super) const TOP: Habits = &[
         "on the screen, '/' filters; '-p', '--comm', '-u', '--cgroup', '--file' choose what counts",
     ),
     (&["--csv"], "'cachestat --csv --by process' writes it"),
+    (&["--record", "--save"], "'cachestat --record FILE' records, and 'cachetop --replay FILE' shows it"),
     (&["--container", "--pod"], "'--cgroup PATH' chooses; '--by cgroup' names containers and units"),
 ];
 
@@ -101,14 +108,19 @@ pub(super) const DAEMON: Habits = &[
     (&["-o", "--output"], "'--record DIR' keeps a record, '--textfile DIR' writes metrics"),
 ];
 
-/// The same refusal with what stands here for what was meant.
+/// The same refusal with what stands here for what was meant. `instead`: what is known of it already.
 pub(super) fn taught(
     mut error: clap::Error,
     command: &Command,
     habits: Habits,
     words: &[OsString],
+    instead: Option<&str>,
 ) -> clap::Error {
-    if let Some(hint) = one_dash(command, words).or_else(|| habit(&error, habits)) {
+    let hint = one_dash(command, words)
+        .or_else(|| forgotten(&error, command, words))
+        .or_else(|| habit(&error, habits))
+        .or_else(|| instead.map(String::from));
+    if let Some(hint) = hint {
         error.remove(ContextKind::SuggestedArg);
         let hint = ContextValue::StyledStrs(vec![StyledStr::from(hint)]);
         error.insert(ContextKind::Suggested, hint);
@@ -136,6 +148,40 @@ fn habit(error: &clap::Error, habits: Habits) -> Option<String> {
     let word = if word.parse::<f64>().is_ok() { NUMBER } else { word };
     let found = habits.iter().find(|(options, _)| options.contains(&word));
     found.map(|(_, hint)| (*hint).to_string())
+}
+
+/// `cachestat ls -l`: options of a command before which nothing says that it is one.
+fn forgotten(error: &clap::Error, command: &Command, words: &[OsString]) -> Option<String> {
+    let runs = command.get_arguments().any(|arg| arg.get_id() == "command");
+    if error.kind() != ErrorKind::UnknownArgument || !runs {
+        return None;
+    }
+    let first = first_word(command, words)?;
+    // What stands before it was meant for us.
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
+    let before = words.iter().map_while(|word| word.to_str().filter(|word| *word != first));
+    if before.filter(|word| word.starts_with(option.as_str())).count() > 0 {
+        return None;
+    }
+    let begins = |c: char| c.is_ascii_digit() || "+-.".contains(c);
+    (!first.starts_with(begins) && read::time(first, "").is_err()).then(|| COMMAND.into())
+}
+
+/// The first word that is no option, nor the value of one.
+fn first_word<'a>(command: &Command, words: &'a [OsString]) -> Option<&'a str> {
+    let mut words = words.iter().skip(1).map_while(|word| word.to_str().filter(|word| *word != "--"));
+    while let Some(word) = words.next() {
+        let Some(name) = word.strip_prefix('-') else { return Some(word) };
+        let is = |arg: &&Arg| match name.strip_prefix('-') {
+            Some(long) => arg.get_long() == Some(long),
+            // Of letters that stand together, the last one takes what comes.
+            None => arg.get_short() == name.chars().next_back(),
+        };
+        if command.get_arguments().find(is).is_some_and(|arg| arg.get_action().takes_values()) {
+            words.next();
+        }
+    }
+    None
 }
 
 /// `-json`, as `pcstat` and others have it.
@@ -190,6 +236,9 @@ mod tests {
         hint("cachetop -b 1 3", "'-n 3'");
         hint("cachetop -bn1 -o misses", "'-s misses'");
         hint("cachetop --tree", "'T' or F5");
+        hint("cachetop --record x", "'cachestat --record FILE'");
+        hint("cachestat ls -l", "put '--' before it");
+        hint("cachestat --json --by file -xT make -j4 --all", "put '--' before it");
         hint("cachedu -sh /tmp", "'-d 0'");
         hint("cachedu --max-depth=1", "'-d N'");
         hint("cachedu -json a", "'--json' has two dashes");
@@ -206,6 +255,9 @@ mod tests {
         // A path may begin with a dash, and what is nearly an option is told.
         assert!(tips::<du::Args>("cachedu -q -Z").contains("-- -Z"));
         assert!(tips::<top::Args>("cachetop --colums hits").contains("'--columns'"));
+        // An interval is no command, nor is the value of an option.
+        assert!(!tips::<stat::Args>("cachestat 0.5 -l").contains("put '--'"));
+        assert_eq!(tips::<stat::Args>("cachestat --comm dd 1 -q"), "");
         // What belongs to a command is none of ours.
         assert_eq!(tips::<stat::Args>("cachestat -q -- ls -json"), "");
     }

@@ -14,6 +14,8 @@ use super::complete;
 use super::habits;
 use super::habits::Habits;
 use super::help::Section;
+use super::instead;
+use super::instead::Instead;
 use super::manual;
 use crate::exit::Failure;
 use crate::text::foreign;
@@ -32,6 +34,9 @@ pub trait CommandLine: Parser {
 
     /// What others have, and this command in another way.
     const HABITS: Habits;
+
+    /// What to write instead of two options that exclude each other.
+    const INSTEAD: Instead = &[];
 
     /// What `--help` and the manual page say beyond the options.
     fn sections() -> Vec<Section>;
@@ -93,7 +98,10 @@ pub(super) fn conflict(text: &str) -> Result<(), String> {
 
 /// Reads words. What does not go together is told only of what can be read.
 pub(super) fn read_words<C: CommandLine>(words: &[OsString]) -> Result<C, clap::Error> {
-    let taught = |error| habits::taught(error, &C::command(), C::HABITS, words);
+    let taught = |error| {
+        let instead = instead::hint(&error, C::INSTEAD);
+        habits::taught(error, &C::command(), C::HABITS, words, instead)
+    };
     C::try_parse_from(words).map_err(taught).and_then(checked)
 }
 

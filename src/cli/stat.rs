@@ -21,9 +21,11 @@ use super::Common;
 use super::Filters;
 use super::Generated;
 use super::Habits;
+use super::Instead;
 use super::conflict;
 use super::habits;
 use super::help::Section;
+use super::instead;
 use super::read;
 use super::read::ColumnList;
 use crate::blame;
@@ -161,6 +163,7 @@ impl CommandLine for Args {
     const SHORT: &'static str = help::SHORT;
     const MANUAL: &'static str = help::MANUAL;
     const HABITS: Habits = habits::STAT;
+    const INSTEAD: Instead = instead::STAT;
 
     fn sections() -> Vec<Section> {
         help::sections()
@@ -289,7 +292,7 @@ impl Args {
 
 /// Reads an interval.
 fn interval(text: &str) -> Result<Duration, String> {
-    read::time(text, "; to watch a command, put '--' before it: cachestat -- COMMAND")
+    read::time(text, &format!("; {}", habits::COMMAND))
 }
 
 /// Reads how long to watch.

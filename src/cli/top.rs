@@ -38,6 +38,7 @@ const ABOUT: &str = "Page-cache hits and misses live, by process, file, cgroup o
 /// Page-cache hits and misses live, by process, file, cgroup or mount.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "cachetop", version, about = ABOUT, long_about = None, max_term_width = 80)]
+#[command(override_usage = "cachetop [OPTIONS] [INTERVAL]")]
 #[command(after_help = help::SHORT, after_long_help = super::help::long(help::sections()))]
 pub struct Args {
     /// Length of an interval: seconds, or with a unit (0.5, 500ms, 1s, 2m, 1h); from 10ms to a year [default: 1]

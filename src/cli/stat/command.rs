@@ -146,8 +146,15 @@ impl Watched {
             ("--junit", self.junit.is_some()),
         ];
         let given: Vec<_> = given.into_iter().chain(self.bench.of_reports()).collect();
-        name(&given)
-            .map(|name| (name, "is for reports: give a command ('-- COMMAND') or '-p PID --for TIME'"))
+        let name = name(&given)?;
+        Some(match name {
+            "--html" => (
+                name,
+                "is for reports and predictions: give a command ('-- COMMAND'), '-p PID --for TIME' or \
+                 '--what-if SECONDS'",
+            ),
+            _ => (name, "is for reports: give a command ('-- COMMAND') or '-p PID --for TIME'"),
+        })
     }
 }
 

@@ -167,7 +167,7 @@ before used.
 'mean.' before it, it must hold for every run; 'cold.', 'warm.', 'A.' or
 'B.warm.' is the mean of that group (cold.max. its most). What is not known
 fails. Each failure is a line on standard error; --junit writes them as JUnit
-XML, and where GITHUB_ACTIONS is set they are annotations on standard output.
+XML, and where GITHUB_ACTIONS=true they are annotations on standard output.
 
 -r runs it N times, side by side, and says where the difference in time went.
 --cold empties caches of the whole machine before the first run: pagecache
