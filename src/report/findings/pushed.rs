@@ -180,15 +180,33 @@ pub(super) fn scan(run: &Run, _: &[&Run]) -> Option<Finding> {
     ))
 }
 
-/// How many pages that went for want of room for itself it brought in again: what it pushed out, and what kswapd took. `None`:
-/// that is not known, or others are the reason for most of it.
-pub(super) fn by_itself(run: &Run) -> Option<u64> {
+/// What a run brought in again of what had gone while it ran for want of room, others' part left out.
+pub(super) struct Room {
+    /// What it pushed out itself.
+    pub(super) own: u64,
+    /// What kswapd took: for nobody in particular.
+    pub(super) kswapd: u64,
+}
+
+impl Room {
+    /// All of it.
+    pub(super) const fn pages(&self) -> u64 {
+        self.own + self.kswapd
+    }
+
+    /// Whether most of it was its own doing: for whom kswapd ran is not known.
+    pub(super) const fn is_own(&self) -> bool {
+        self.own > self.kswapd
+    }
+}
+
+/// What it brought in again of what it pushed out itself, and of what kswapd took. `None`: that is not known, or others are the
+/// reason for most of it.
+pub(super) fn for_room(run: &Run) -> Option<Room> {
     let pushed = run.blame.as_ref()?;
     let others = pushed.again(by_others)?;
-    let own = pushed.again(|row| match row.kind {
-        Some(How::Kswapd) => true,
-        Some(how) => row.own && how.reclaims(),
-        None => false,
-    })?;
-    (own > others).then_some(own)
+    let own =
+        pushed.again(|row| row.own && row.kind.is_some_and(|how| how != How::Kswapd && how.reclaims()))?;
+    let kswapd = pushed.again(|row| row.kind == Some(How::Kswapd))?;
+    Some(Room { own, kswapd }).filter(|room| room.pages() > others)
 }

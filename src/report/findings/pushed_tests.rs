@@ -101,6 +101,29 @@ fn many_processes_of_one_name_are_one() {
     assert_eq!(finding.evidence["by"].as_array().unwrap().len(), 10);
 }
 
+/// Of a cgroup that slept while another one filled memory kswapd took all that it had.
+#[test]
+fn what_kswapd_took_is_nobodys_fault() {
+    let told = |own, kswapd| {
+        let rows = vec![row(How::Direct, true, 9000, 5000, own), row(How::Kswapd, false, 9000, 8000, kswapd)];
+        let run = changed(run(rows), |run| set(run, &[(Figure::Refaulted, 8001)]));
+        let found = find(&[], &[run]).into_iter().find(|f| f.id == "working-set-too-large");
+        let found = found.unwrap();
+        (found.text, found.remedy.unwrap(), found.evidence)
+    };
+    for own in [0, 4000] {
+        let (text, remedy, evidence) = told(own, 4000);
+        assert!(text.contains("by kswapd") && text.ends_with("or others did, is not known."), "{text}");
+        assert!(remedy.contains("memory.low") && !remedy.starts_with("Give"), "{remedy}");
+        assert_eq!(evidence["evicted_for_it_and_back"], serde_json::Value::Null);
+        assert_eq!(evidence["evicted_by_kswapd_and_back"], 4000);
+    }
+    let (text, remedy, evidence) = told(4001, 4000);
+    assert!(text.starts_with("What it works with is larger than the cache:"), "{text}");
+    assert!(remedy.starts_with("Give it more memory"), "{remedy}");
+    assert_eq!(evidence["evicted_for_it_and_back"], 8001);
+}
+
 /// Pages of the file that is read once.
 const SCAN: u64 = 30_000;
 

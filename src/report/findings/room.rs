@@ -5,6 +5,8 @@ use serde_json::json;
 use super::common::MANY;
 use super::common::percent;
 use super::finding::Finding;
+use super::pushed::Room;
+use super::pushed::for_room;
 use crate::figures::Figure;
 use crate::report::data::Run;
 use crate::report::units::share;
@@ -24,9 +26,9 @@ struct Again {
     fills: u64,
     /// What is worth a word of that.
     least: u64,
-    /// Whether `--blame` knows it page by page, and whose fault it was.
-    billed: bool,
-    /// While it ran, and by its own fault where that is known; at least so many.
+    /// Who took the room, page by page, where `--blame` knows it.
+    billed: Option<Room>,
+    /// While it ran, and not by others where that is known; at least so many.
     meanwhile: u64,
     /// Of what was read ahead for it, never read. Any of `meanwhile` may have been evicted before it was used.
     unread: u64,
@@ -43,7 +45,11 @@ fn again(run: &Run) -> Option<Again> {
     // Only what went while it ran says that it needs more than there is. With --blame that is known; else it is known of what must
     // have come twice.
     let billed = run.blame.as_ref().is_some_and(|pushed| pushed.again_pages.is_some());
-    let meanwhile = if billed { super::pushed::by_itself(run)? } else { came_back(run)? };
+    let billed = if billed { Some(for_room(run)?) } else { None };
+    let meanwhile = match &billed {
+        Some(room) => room.pages(),
+        None => came_back(run)?,
+    };
     let unread = run.unused_pages.unwrap_or(0).min(run.system.readahead_wasted.unwrap_or(u64::MAX));
     (meanwhile >= least).then_some(Again { refaulted, fills, least, billed, meanwhile, unread })
 }
@@ -87,31 +93,40 @@ pub(super) fn working_set(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     if used < least || super::pushed::scan(run, earlier).is_some() {
         return None;
     }
+    let own = billed.as_ref().filter(|room| room.is_own());
     let evidence = json!({ "refaulted": refaulted, "fills": fills, "evicted_by_anybody": run.system.evicted,
-        "evicted_for_it_and_back": billed.then_some(meanwhile), "twice_pages": (!billed).then_some(meanwhile),
-        "unread_pages": unread });
-    let (text, remedy) = if billed {
+        "evicted_for_it_and_back": own.map(Room::pages), "evicted_by_kswapd_and_back": billed.as_ref().map(|room| room.kswapd),
+        "twice_pages": billed.is_none().then_some(meanwhile), "unread_pages": unread });
+    let (volume, part) = (run.volume(used), percent(share(used, fills)));
+    if own.is_some() {
         // Not what the kernel calls refaults: these may have been evicted long before, for whomever.
         let text = format!(
-            "What it works with is larger than the cache: at least {} were read back in that had been evicted while it ran, {} of \
-             all it fetched.",
-            run.volume(used),
-            percent(share(used, fills)),
+            "What it works with is larger than the cache: at least {volume} were read back in that had been evicted while it ran, \
+             {part} of all it fetched.",
         );
-        (
-            text,
+        return Some(Finding::new("working-set-too-large", text, evidence)?.remedy(
             "Give it more memory (a cgroup's limit counts cached pages, too), or let it work on less at a time.",
-        )
-    } else {
-        let text = format!(
-            "What it works with is larger than the room that it had in the cache: at least {} were brought in again that had \
-             been evicted while it ran, {} of all it fetched. Whether it took that room itself, or others did, is not known.",
-            run.volume(used),
-            percent(share(used, fills)),
-        );
-        let remedy = "See with --blame who took the room. Where it was this command: more memory (a cgroup's limit counts \
-                      cached pages, too), or less to work on at a time.";
-        (text, remedy)
+        ));
+    }
+    let by = match &billed {
+        Some(room) => format!(
+            ", {} of it by kswapd, which makes room for nobody in particular",
+            run.volume(room.kswapd)
+        ),
+        None => String::new(),
     };
-    Some(Finding::new("working-set-too-large", text, evidence)?.remedy(remedy))
+    let text = format!(
+        "What it works with is larger than the room that it had in the cache: at least {volume} were brought in again that had \
+         been evicted while it ran{by}, {part} of all it fetched. Whether it took that room itself, or others did, is not known.",
+    );
+    let who = match billed {
+        Some(_) => {
+            "'cachestat --blame SECONDS' tells beside it by how much each cgroup grew while kswapd ran."
+        }
+        None => "See with --blame who took the room.",
+    };
+    Some(Finding::new("working-set-too-large", text, evidence)?.remedy(format!(
+        "{who} Where it was this command: more memory (a cgroup's limit counts cached pages, too), or less to work on at a time{}.",
+        if billed.is_some() { "; where others, memory.low for it or memory.high for them" } else { "" },
+    )))
 }
