@@ -50,6 +50,8 @@ pub struct Fetched {
     pub ahead: u64,
     /// Read ahead, in this stretch or before, and used in this one: less than nothing may be left of a stretch alone.
     pub used: u64,
+    /// Missed by faults: each brought in, and more around it, which is among what was read ahead.
+    pub faults: u64,
 }
 
 impl Fetched {
@@ -58,6 +60,7 @@ impl Fetched {
             pages: self.pages + other.pages,
             ahead: self.ahead + other.ahead,
             used: self.used + other.used,
+            faults: self.faults + other.faults,
         }
     }
 
@@ -84,6 +87,8 @@ pub struct Slice {
     pub fetched: Option<Fetched>,
     /// Pages that were brought in around faults, by the simulation of the cache of now.
     pub around: f64,
+    /// The same as they came, like all pages.
+    pub came_around: f64,
     /// By scale and group: accesses that would have missed.
     pub misses: [[f64; GROUPS]; SCALES.len()],
     /// By scale: accesses of which that is unknown.
@@ -105,6 +110,7 @@ impl Slice {
         self.weighted += next.weighted;
         self.written += next.written;
         self.around += next.around;
+        self.came_around += next.came_around;
         self.accesses = self.accesses.zip(next.accesses).map(|((a, m), (b, n))| (a + b, m + n));
         self.fetched = self.fetched.zip(next.fetched).map(|(a, b)| a.and(b));
         let misses = self.misses.iter_mut().flatten().zip(next.misses.iter().flatten());
@@ -151,10 +157,20 @@ pub struct Curve {
     pub unlike: bool,
     /// Of the pages that were brought in, the part that was read ahead for reads and not used.
     pub unused: Option<f64>,
+    /// Whether most of what was brought in came by faults: a fault that finds what another one has just brought in misses
+    /// nothing, so that a ratio of accesses says little of what comes in.
+    pub by_faults: bool,
     /// The lowest part of all pages that was followed.
     pub rate: f64,
     /// Touches that there was no room for.
     pub dropped: u64,
+}
+
+/// Whether most of what was brought in came by faults, and it was more of all accesses than what a model may be off in any case.
+fn by_faults(slices: &[Slice]) -> bool {
+    let sum = slices.iter().filter_map(|s| s.fetched).fold(Fetched::default(), Fetched::and);
+    let faults = sum.faults as f64 + slices.iter().map(|s| s.came_around).sum::<f64>();
+    faults > sum.pages as f64 / 2.0 && faults > MODEL_ERROR * slices.iter().map(Slice::all).sum::<f64>()
 }
 
 /// Of the slices of a run, those that a cache is judged by: those after it has become full, but not before the first
@@ -215,7 +231,7 @@ impl Curve {
         let sampled: u64 = judged.iter().map(|s| s.sampled).sum();
         let (accesses, missed) = sum(slices).unzip();
         let unused = judged.iter().try_fold(Fetched::default(), |sum, s| s.fetched.map(|f| sum.and(f)));
-        let unused = unused.and_then(|sum| sum.unused(judged.iter().map(|s| s.around).sum()));
+        let unused = unused.and_then(|sum| sum.unused(judged.iter().map(|s| s.came_around).sum()));
         let ahead = unused.is_some_and(|u| u > MUCH_UNUSED);
         let points = match () {
             () if sizes.iter().all(Option::is_none) => Err(
@@ -240,7 +256,8 @@ impl Curve {
             });
         let rate = slices.iter().map(|s| s.rate).fold(1.0, f64::min);
         let dropped = slices.iter().map(|s| s.dropped).sum();
-        Self { accesses, missed, off, unlike, unused, now, points, rate, dropped }
+        let by_faults = by_faults(slices);
+        Self { accesses, missed, off, unlike, unused, by_faults, now, points, rate, dropped }
     }
 
     /// The points. `off`: what the model says of the cache of now was compared with what was counted, and no point is
@@ -304,7 +321,7 @@ mod tests {
         let mut slow = slices(100, 100.0);
         for (n, slice) in slow.iter_mut().enumerate() {
             let ahead = if n % 4 == 0 { 2048 } else { 0 };
-            slice.fetched = Some(Fetched { pages: ahead, ahead, used: 512 });
+            slice.fetched = Some(Fetched { pages: ahead, ahead, used: 512, faults: 0 });
         }
         assert_eq!(curve(&slow).unused, Some(0.0));
         // Half of it is not.
@@ -315,6 +332,25 @@ mod tests {
         assert_eq!(curve(&slow).unused, Some(0.0));
         slow[7].fetched = None;
         assert_eq!(curve(&slow).unused, None);
+    }
+
+    /// A loop over a mapped file that has no room: of each window one page is missed, and all others are found.
+    #[test]
+    fn what_faults_bring_in_is_no_unused_read_ahead_and_no_ratio_tells_of_it() {
+        let mapped = |faults, around: f64, reads: u64| {
+            let mut all = slices(10, 10.0);
+            for slice in &mut all {
+                let ahead = around as u64 + reads;
+                slice.came_around = around;
+                slice.fetched = Some(Fetched { pages: ahead + faults, ahead, used: reads, faults });
+            }
+            curve(&all)
+        };
+        let most = mapped(20, 620.0, 600);
+        assert!(most.by_faults && most.unused == Some(0.0), "{most:?}");
+        assert!(!mapped(20, 580.0, 600).by_faults);
+        // Hardly anything came in.
+        assert!(!mapped(2, 18.0, 0).by_faults && mapped(2, 19.0, 0).by_faults);
     }
 
     /// Where few accesses miss, ten points of a hundred are more than all of them.

@@ -266,7 +266,9 @@ impl Feed {
     /// nanoseconds, where that is known.
     pub(crate) fn prediction(&self, seconds: f64, waited: Option<u64>, mut notes: Vec<String>) -> Prediction {
         let curve = Curve::new(self.simulation.slices(), &self.simulation.sizes(), self.lru.error());
-        if let Some(unused) = curve.unused.filter(|u| *u > MUCH_UNUSED) {
+        // Of what there is a table of; and what came by faults was used by faults, which nobody counts.
+        let told = curve.points.is_ok() && !curve.by_faults;
+        if let Some(unused) = curve.unused.filter(|u| told && *u > MUCH_UNUSED) {
             notes.push(format!(
                 "{:.0}% of what was brought in was read ahead and not used: the room that it takes is reckoned with, \
                  and that a larger cache is read ahead into more; what devices deliver of it comes on top of DEVICE/s",
@@ -302,11 +304,12 @@ fn accesses(total: &Figures) -> Option<(u64, u64)> {
     Some((hits + misses, misses))
 }
 
-/// Pages that were brought in for reads and faults in a stretch of time; read ahead; and, of those read ahead then or
-/// before, used.
+/// Pages that were brought in for reads and faults in a stretch of time; read ahead; of those read ahead then or before, used;
+/// and missed by faults.
 fn fetched(total: &Figures) -> Option<Fetched> {
     let get = |figure| total.get(figure);
     let ahead = get(Figure::ReadAheadPages)?;
-    let pages = ahead + get(Figure::Misses)? + get(Figure::FaultMisses)?;
-    Some(Fetched { pages, ahead, used: get(Figure::ReadAheadHits)? })
+    let faults = get(Figure::FaultMisses)?;
+    let pages = ahead + get(Figure::Misses)? + faults;
+    Some(Fetched { pages, ahead, used: get(Figure::ReadAheadHits)?, faults })
 }

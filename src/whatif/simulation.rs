@@ -139,6 +139,9 @@ impl Simulation {
         self.mapped[page as usize] |= matches!(touch.kind, Kind::Fault | Kind::Around);
         if matches!(touch.kind, Kind::Ahead | Kind::Around) {
             self.met_ahead[page as usize] |= known.is_none();
+            if touch.kind == Kind::Around {
+                self.slice.came_around += 1.0 / self.rate;
+            }
             self.bring(page, touch.kind);
             return;
         }

@@ -96,10 +96,13 @@ const LIMIT_CHANGED: &str = "the limit was changed meanwhile: what was seen is p
 const FEW_USES: &str = "fewer than 10 uses for each page that is cached: what these generations keep was used often long before, which has \
                         not been seen, so that little is said of other sizes; watch longer";
 const ENOUGH_USES: f64 = 10.0;
+const BY_FAULTS: &str = "most of what was brought in came by page faults: one that finds a page which another one has just brought in \
+                         around its own misses nothing, and uses of what is mapped are not seen, so that these ratios say little of what \
+                         comes from devices, and nothing of other sizes";
 /// How a note begins that others have a part of the cache.
 const SHARED: &str = "the limit is that of a cgroup above, ";
 /// How notes begin beside which nothing is concluded from a curve.
-const SPOILT: [&str; 6] = [CONTRADICTS, UNCHECKED, LIMIT_CHANGED, FEW_USES, GONE, SHARED];
+const SPOILT: [&str; 7] = [CONTRADICTS, UNCHECKED, LIMIT_CHANGED, FEW_USES, GONE, SHARED, BY_FAULTS];
 
 /// Where it has been removed there is no cache of it any more, and whatever else was too little came of that.
 const GONE: &str = "the cgroup is gone: it was removed while it was watched";
@@ -190,6 +193,9 @@ impl Prediction {
                 part.min(1.0) * 100.0
             ));
         }
+        if curve.by_faults && self.curve.is_some() {
+            self.notes.push(BY_FAULTS.into());
+        }
         match curve.off {
             // Of a limit that is not read any more, and of nobody who uses it, nothing else is to be said.
             _ if about.gone => self.notes.extend(self.curve.is_some().then(|| GONE.to_owned())),
@@ -227,6 +233,7 @@ mod tests {
             off,
             unlike: off.is_some_and(|off| off > 0.1),
             unused: None,
+            by_faults: false,
             rate: 1.0,
             dropped: 0,
         };
@@ -250,6 +257,7 @@ mod tests {
             off,
             unlike: false,
             unused: None,
+            by_faults: false,
             rate,
             dropped: 0,
         };
@@ -274,6 +282,7 @@ mod tests {
                 off,
                 unlike: true,
                 unused: None,
+                by_faults: false,
                 rate: 1.0,
                 dropped: 0,
             };
@@ -287,6 +296,26 @@ mod tests {
         assert_eq!((little.reason.as_deref(), little.notes.len()), (Some(GONE), 0));
         let some = of(Ok(vec![Point { scale: 1.0, miss_ratio: Some((0.5, 0.02)) }]));
         assert!(some.notes == [GONE] && some.is_unlike(), "{:?}", some.notes);
+    }
+
+    #[test]
+    fn of_what_came_by_faults_nothing_is_concluded() {
+        let of = |by_faults, points| {
+            let (accesses, missed, now, off) = (Some(10_000), Some(100), Some(0.01), Some(0.0));
+            let (unlike, unused, rate, dropped) = (false, None, 1.0, 0);
+            let curve =
+                Curve { accesses, missed, off, unlike, unused, by_faults, now, points, rate, dropped };
+            let (group, size, waited, notes, policy) = (None, None, None, Vec::new(), "lists");
+            let (seconds, limit_changed, gone, long_history) = (1.0, false, false, false);
+            let about =
+                About { group, size, seconds, waited, policy, limit_changed, gone, long_history, notes };
+            Prediction::new(&curve, about)
+        };
+        let points = || Ok([1.0, 2.0].map(|scale| Point { scale, miss_ratio: Some((0.01, 0.02)) }).to_vec());
+        let (faults, reads) = (of(true, points()), of(false, points()));
+        assert!(faults.is_unlike() && faults.answer().is_none() && faults.notes == [BY_FAULTS]);
+        assert!(!reads.is_unlike() && reads.notes.is_empty());
+        assert!(of(true, Err("not enough seen yet".into())).notes.is_empty());
     }
 
     #[test]
@@ -309,6 +338,7 @@ mod tests {
             off: Some(0.01),
             unlike: false,
             unused: None,
+            by_faults: false,
             rate: 1.0,
             dropped: 0,
         };

@@ -164,6 +164,7 @@ mod tests {
             off: Some(0.01),
             unlike: false,
             unused: None,
+            by_faults: false,
             now: Some(0.25),
             points,
             rate: 0.1,
