@@ -75,7 +75,7 @@ impl Hierarchy {
     }
 
     /// The path in the hierarchy of a directory below the mount point.
-    fn inside(&self, dir: &Path) -> Option<String> {
+    pub(crate) fn inside(&self, dir: &Path) -> Option<String> {
         Some(join(&self.root, &dir.strip_prefix(&self.mount).ok()?.to_string_lossy()))
     }
 }

@@ -39,20 +39,19 @@ impl Size {
         };
         let hierarchy = Hierarchy::find(&procfs::mounts().ok()?)?;
         let dir = hierarchy.dir(path)?;
-        Self::below(&dir, &hierarchy.mount, kib(&memory, "MemTotal")?)
+        Self::below(&dir, &hierarchy, kib(&memory, "MemTotal")?)
     }
 
     /// Of the cgroup in this directory.
-    fn below(dir: &Path, top: &Path, machine: u64) -> Option<Self> {
+    fn below(dir: &Path, hierarchy: &Hierarchy, machine: u64) -> Option<Self> {
         let (cached, mapped) = files(dir)?;
-        let limits = dir.ancestors().take_while(|d| d.starts_with(top));
+        let limits = dir.ancestors().take_while(|d| d.starts_with(&hierarchy.mount));
         let limited = limits.filter_map(|d| Some((limit(d)?, d))).filter(|(limit, _)| *limit < machine);
         let Some((limit, by)) = limited.min_by_key(|(limit, _)| *limit) else {
             return Some(Self { cached, mapped, ..Self::default() });
         };
         let used = number(by, &["memory.current", "memory.usage_in_bytes"])?;
-        let above = (by != dir).then(|| Path::new("/").join(by.strip_prefix(top).unwrap_or(by)));
-        let limit_of = above.map(|path| path.to_string_lossy().into_owned());
+        let limit_of = if by == dir { None } else { Some(hierarchy.inside(by)?) };
         let all = limit_of.as_ref().and_then(|_| files(by)).map_or(cached, |(all, _)| all);
         let beside = all.saturating_sub(cached);
         let others = used.saturating_sub(cached + beside);
@@ -150,6 +149,11 @@ mod tests {
         }
     }
 
+    /// All of a hierarchy, in this directory.
+    fn shown(mount: &Path) -> Hierarchy {
+        Hierarchy { mount: mount.into(), root: "/".into() }
+    }
+
     #[test]
     fn a_cgroup_that_was_removed_is_gone() {
         let dir = tempfile::tempdir().unwrap();
@@ -173,7 +177,7 @@ mod tests {
         let current = (10 * MIB).to_string();
         group(&above, &[("memory.max", &(64 * MIB).to_string()), ("memory.current", &current)]);
         group(&own, &[("memory.max", "max\n"), ("memory.current", "1"), ("memory.stat", &stat)]);
-        let size = Size::below(&own, top.path(), 1 << 40).unwrap();
+        let size = Size::below(&own, &shown(top.path()), 1 << 40).unwrap();
         let limited = Size {
             limit: Some(64 * MIB),
             limit_of: Some("/a".into()),
@@ -189,8 +193,12 @@ mod tests {
         assert_eq!(size.room(0.5, 0.0), Some((24 * MIB) as f64));
         assert_eq!(size.room(0.5, MIB as f64), Some((25 * MIB) as f64));
         assert_eq!(size.room(0.05, 0.0), None);
+        // It is called as it is outside of what a container sees.
+        let inside = Hierarchy { root: "/box".into(), ..shown(top.path()) };
+        let size = Size::below(&own, &inside, 1 << 40).unwrap();
+        assert_eq!(size.limit_of.as_deref(), Some("/box/a"));
         // A limit beyond the machine is none.
-        let size = Size::below(&own, top.path(), 32 * MIB).unwrap();
+        let size = Size::below(&own, &shown(top.path()), 32 * MIB).unwrap();
         assert_eq!(size, Size { limit: None, limit_of: None, others: 0, ..limited });
         assert_eq!(size.room(2.0, 0.0), Some((6 * MIB) as f64));
     }
@@ -204,7 +212,7 @@ mod tests {
             top.path(),
             &[("memory.limit_in_bytes", "1000\n"), ("memory.usage_in_bytes", "500\n"), ("memory.stat", stat)],
         );
-        let size = Size::below(top.path(), top.path(), 1 << 40).unwrap();
+        let size = Size::below(top.path(), &shown(top.path()), 1 << 40).unwrap();
         assert_eq!(size, Size { limit: Some(1000), others: 160, cached: 340, mapped: 20, ..Size::default() });
     }
 
@@ -217,7 +225,7 @@ mod tests {
         let (limit, current) = ((20 * MIB).to_string(), (19 * MIB).to_string());
         group(&above, &[("memory.max", &limit), ("memory.current", &current), ("memory.stat", &stat(17))]);
         group(&own, &[("memory.max", "max\n"), ("memory.stat", &stat(8))]);
-        let size = Size::below(&own, top.path(), 1 << 40).unwrap();
+        let size = Size::below(&own, &shown(top.path()), 1 << 40).unwrap();
         assert_eq!((size.others, size.beside, size.cached), (2 * MIB, 9 * MIB, 8 * MIB));
         assert_eq!(size.room(0.5, 0.0), Some(3.5 * MIB as f64));
         assert!(size.is_shared() && !Size { beside: MIB, ..size }.is_shared());
@@ -225,6 +233,6 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_unknown() {
-        assert_eq!(Size::below(Path::new("/nowhere/x"), Path::new("/nowhere"), 1), None);
+        assert_eq!(Size::below(Path::new("/nowhere/x"), &shown(Path::new("/nowhere")), 1), None);
     }
 }

@@ -56,6 +56,8 @@ pub struct Prediction {
     pub cached_bytes: Option<u64>,
     /// What limits it; `None`: nothing.
     pub limit_bytes: Option<u64>,
+    /// The cgroup above whose limit that is; `None`: it is its own, or there is none.
+    pub limit_of: Option<Foreign>,
     /// The policy of the kernel, in words.
     pub policy: String,
     /// Uses of pages that there was no room for.
@@ -150,6 +152,7 @@ impl Prediction {
             },
             cached_bytes: about.size.map(|s| s.cached),
             limit_bytes: about.size.and_then(|s| s.limit),
+            limit_of: about.size.and_then(|s| s.limit_of.as_deref()).map(Foreign::from),
             policy: about.policy.into(),
             dropped: curve.dropped,
             notes: std::mem::take(&mut about.notes),

@@ -86,7 +86,8 @@ impl Prediction {
         let size = match (self.limit_bytes, self.cached_bytes) {
             (_, None) => "the size of the cache is not known".into(),
             (Some(limit), Some(cached)) => {
-                format!("limit {}, {} of files cached", numbers::bytes(limit), numbers::bytes(cached))
+                let whose = self.limit_of.as_ref().map_or_else(String::new, |above| format!(" of {above}"));
+                format!("limit {}{whose}, {} of files cached", numbers::bytes(limit), numbers::bytes(cached))
             }
             (None, Some(cached)) => format!("no limit, {} of files cached", numbers::bytes(cached)),
         };
@@ -205,6 +206,22 @@ mod tests {
         assert!(!text.contains('\x1b') && !shown.json().contains('\x1b'));
         let acts = Prediction { cgroup: Some("/\u{202e}gnp.exe".into()), ..shown }.json();
         assert!(acts.contains("\"cgroup\":\"/\\u202egnp.exe\""), "{acts}");
+    }
+
+    #[test]
+    fn a_limit_of_one_above_is_told_as_that() {
+        let of = |limit_of: Option<&str>| {
+            let size = Size { limit_of: limit_of.map(String::from), ..size() };
+            let points = Ok(vec![Point { scale: 1.0, miss_ratio: Some((0.25, 0.02)) }]);
+            shown(&curve(points), Some(&size), None)
+        };
+        let (above, own) = (of(Some("/a\x1b[2J")), of(None));
+        assert!(above.text("x").contains(": limit 64.0M of /a\\x1b[2J, 60.0M of files cached\n"));
+        assert!(own.text("x").contains(": limit 64.0M, 60.0M of files cached\n"));
+        let key = |told: Prediction| {
+            serde_json::from_str::<Value>(&told.json()).unwrap()["what_if"]["limit_of"].clone()
+        };
+        assert_eq!((key(above), key(own)), (json!("/a\x1b[2J"), Value::Null));
     }
 
     #[test]

@@ -5,6 +5,9 @@ use serde_json::json;
 use super::common::percent;
 use super::finding::Finding;
 use crate::report::data::Run;
+use crate::report::units;
+use crate::text::foreign::Foreign;
+use crate::whatif::Prediction;
 
 /// A point of a curve: the part of the accesses that would need a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,11 +32,49 @@ fn points(run: &Run) -> Vec<Point> {
 }
 
 pub(super) fn helps(run: &Run, _: &[&Run]) -> Option<Finding> {
-    would_help(&points(run))
+    would_help(&points(run), &Limit::of(run.what_if.as_ref()))
 }
 
 pub(super) fn helps_not(run: &Run, _: &[&Run]) -> Option<Finding> {
-    would_not_help(&points(run))
+    would_not_help(&points(run), &Limit::of(run.what_if.as_ref()))
+}
+
+/// What it is that is doubled: a limit holds more than what is cached of files.
+#[derive(Debug, Default)]
+struct Limit<'a> {
+    /// `None`: there is none, and the cache itself is doubled.
+    bytes: Option<u64>,
+    /// The cgroup above whose limit it is; `None`: its own.
+    of: Option<&'a Foreign>,
+}
+
+impl<'a> Limit<'a> {
+    fn of(told: Option<&'a Prediction>) -> Self {
+        let bytes = told.and_then(|told| told.limit_bytes);
+        Self { bytes, of: told.and_then(|told| told.limit_of.as_ref()).filter(|_| bytes.is_some()) }
+    }
+
+    /// Twice as much, in words.
+    fn twice(&self) -> String {
+        let size = |limit: u64| units::bytes(limit.saturating_mul(2));
+        match (self.bytes, self.of) {
+            (None, _) => "twice the memory for the cache".into(),
+            (Some(limit), None) => format!("twice the limit of its cgroup ({})", size(limit)),
+            (Some(limit), Some(above)) => {
+                format!("twice the limit of the cgroup {above} above its own ({})", size(limit))
+            }
+        }
+    }
+
+    fn remedy(&self) -> String {
+        match (self.bytes, self.of) {
+            (None, _) => "Leave it more of the memory of the machine.".into(),
+            (Some(_), None) => "Raise the limit of its cgroup (memory.max, memory.high).".into(),
+            (Some(_), Some(above)) => format!(
+                "Raise the limit of the cgroup {above} (memory.max, memory.high): that of its own is not what it reaches."
+            ),
+        }
+    }
 }
 
 /// Misses below which there is nothing to be had.
@@ -47,34 +88,32 @@ fn doubled(curve: &[Point]) -> Option<(Point, Point)> {
     at(1.0).filter(known).zip(at(2.0).filter(known))
 }
 
-fn evidence(now: Point, twice: Point) -> serde_json::Value {
+fn evidence(now: Point, twice: Point, limit: &Limit<'_>) -> serde_json::Value {
     json!({ "miss_ratio": now.miss_ratio, "error": now.error, "miss_ratio_doubled": twice.miss_ratio,
-        "error_doubled": twice.error })
+        "error_doubled": twice.error, "limit_bytes": limit.bytes, "limit_of": limit.of })
 }
 
 /// With twice the memory it would miss less: by more than both predictions may be off, and by a quarter or more.
-fn would_help(curve: &[Point]) -> Option<Finding> {
+fn would_help(curve: &[Point], limit: &Limit<'_>) -> Option<Finding> {
     let (now, twice) = doubled(curve)?;
     let gain = now.miss_ratio - twice.miss_ratio;
     if gain <= now.error + twice.error || gain < now.miss_ratio / 4.0 {
         return None;
     }
     let text = format!(
-        "With twice the memory for the cache {} of its accesses would miss instead of {} (± {} and ± {}).",
+        "With {} {} of its accesses would miss instead of {} (± {} and ± {}).",
+        limit.twice(),
         percent(twice.miss_ratio),
         percent(now.miss_ratio),
         percent(twice.error),
         percent(now.error),
     );
-    Some(
-        Finding::new("memory-would-help", text, evidence(now, twice))?
-            .remedy("Raise the limit of its cgroup, or leave it more of the memory of the machine."),
-    )
+    Some(Finding::new("memory-would-help", text, evidence(now, twice, limit))?.remedy(limit.remedy()))
 }
 
 /// It misses, and would with twice the memory: the two do not differ by more than they may be off. Silent where still
 /// more would help.
-fn would_not_help(curve: &[Point]) -> Option<Finding> {
+fn would_not_help(curve: &[Point], limit: &Limit<'_>) -> Option<Finding> {
     let (now, twice) = doubled(curve)?;
     let gain = (now.miss_ratio - twice.miss_ratio).abs();
     if now.miss_ratio < LEAST || gain > now.error + twice.error {
@@ -89,13 +128,14 @@ fn would_not_help(curve: &[Point]) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "Twice the memory would not help it: {} of its accesses miss, and with twice the memory for the cache {} would (± {} and ± {}).",
+        "It would not help to have {}: {} of its accesses miss, and {} would then (± {} and ± {}).",
+        limit.twice(),
         percent(now.miss_ratio),
         percent(twice.miss_ratio),
         percent(now.error),
         percent(twice.error),
     );
-    Finding::new("memory-would-not-help", text, evidence(now, twice))
+    Finding::new("memory-would-not-help", text, evidence(now, twice, limit))
 }
 
 #[cfg(test)]
@@ -111,7 +151,12 @@ pub(super) mod tests {
     }
 
     fn ids(curve: &[Point]) -> Vec<&'static str> {
-        [would_help(curve), would_not_help(curve)].into_iter().flatten().map(|f| f.id).collect()
+        let limit = Limit::default();
+        [would_help(curve, &limit), would_not_help(curve, &limit)]
+            .into_iter()
+            .flatten()
+            .map(|f| f.id)
+            .collect()
     }
 
     #[test]
@@ -147,6 +192,32 @@ pub(super) mod tests {
         assert_eq!(helps_not(&run(Some(0.39)), &[]).unwrap().id, "memory-would-not-help");
         assert!(helps(&run(None), &[]).is_none() && helps_not(&run(None), &[]).is_none());
         assert!(helps(&Run::default(), &[]).is_none());
+    }
+
+    /// A limit is of all memory, and may be that of one above.
+    #[test]
+    fn what_is_doubled_is_named() {
+        let of = |limit_bytes, limit_of: Option<&str>| {
+            let told = |ratio| {
+                let mut run = run(Some(ratio));
+                let told = run.what_if.as_mut().unwrap();
+                (told.limit_bytes, told.limit_of) = (limit_bytes, limit_of.map(Foreign::from));
+                run
+            };
+            let (more, same) = (helps(&told(0.1), &[]).unwrap(), helps_not(&told(0.39), &[]).unwrap());
+            (more.text, more.remedy.unwrap(), same.text)
+        };
+        let (more, remedy, same) = of(None, None);
+        assert!(more.starts_with("With twice the memory for the cache 10 % of"), "{more}");
+        assert!(same.starts_with("It would not help to have twice the memory for the cache: 40 %"), "{same}");
+        assert!(!remedy.contains("limit"), "{remedy}");
+        let (more, remedy, same) = of(Some(48 << 20), None);
+        assert!(more.starts_with("With twice the limit of its cgroup (96 MiB) 10 % of"), "{more}");
+        assert!(same.contains("twice the limit of its cgroup (96 MiB): 40 %"), "{same}");
+        assert!(remedy.starts_with("Raise the limit of its cgroup"), "{remedy}");
+        let (more, remedy, _) = of(Some(20 << 20), Some("/p\x1b[2J"));
+        assert!(more.contains("twice the limit of the cgroup /p\\x1b[2J above its own (40 MiB)"), "{more}");
+        assert!(remedy.starts_with("Raise the limit of the cgroup /p\\x1b[2J"), "{remedy}");
     }
 
     #[test]
