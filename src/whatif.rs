@@ -23,6 +23,7 @@ mod tiers;
 mod told;
 mod twins;
 mod view;
+mod whose;
 
 pub use classic::Classic;
 pub use classic::Statistics;

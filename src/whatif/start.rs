@@ -6,9 +6,9 @@ use std::time::Duration;
 use std::time::Instant;
 
 use super::Prediction;
-use super::feed;
 use super::feed::Feed;
-use super::size;
+use super::told;
+use super::whose::Whose;
 use crate::exit::Failure;
 use crate::figures::Figure;
 use crate::live::Live;
@@ -63,10 +63,8 @@ pub fn what_if(options: &Options, writes: Option<&Path>) -> Result<Option<Predic
     }
     let names = System::new();
     let (filter, only) = options.chosen.look_up(&names, processes.seen)?;
-    let group = match only.cgroups.first() {
-        Some(group) => Some(group.path.clone()),
-        None => one_cache(&only.processes.pids)?,
-    };
+    let whose = Whose::find(&only)?;
+    let unplaced = (whose == Whose::Unknown).then(|| told::UNPLACED.to_owned());
     let mut pivot = Pivot { by: None, top: 0, filter, names: Box::new(names) };
     let wants = Wants { touches: true, latency: options.latency, ..Wants::default() };
     let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
@@ -77,11 +75,16 @@ pub fn what_if(options: &Options, writes: Option<&Path>) -> Result<Option<Predic
         return Ok(None);
     }
     let functions = session.plan().brackets != crate::plan::Brackets::Tracepoints;
+<<<<<<< HEAD
     let mut watch = Watch::new(&mut session, group)?;
+=======
+    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
+    let mut watch = Watch::new(&mut session, whose.group())?;
+>>>>>>> dd467a82 (what if: --comm and --user heed the limit of the cgroup that is asked about)
     Role::Count.take(writes.as_slice())?;
     let began = Instant::now();
     let mut tell = |watch: &Watch<'_>, ended: Wake| {
-        let notes = watch.notes(options, functions, ended);
+        let notes = unplaced.iter().cloned().chain(watch.notes(options, functions, ended)).collect();
         let waited = watch.waited.filter(|_| options.latency);
         let prediction = watch.feed.prediction(began.elapsed().as_secs_f64(), waited, notes);
         let text = || prediction.text(&options.chosen.brief());
@@ -91,20 +94,6 @@ pub fn what_if(options: &Options, writes: Option<&Path>) -> Result<Option<Predic
     let ended =
         watch.run(&mut pivot, &mut wait, options, &mut |watch, ended| tell(watch, ended).map(drop))?;
     tell(&watch, ended).map(Some)
-}
-
-/// The cgroup with a limit that processes are in; `None`: it is the machine's memory that they share.
-///
-/// # Errors
-/// Where they are in several: what is told is of one cache.
-fn one_cache(pids: &[u32]) -> Result<Option<String>, Failure> {
-    let mut groups = pids.iter().map(|pid| (pid, feed::limited(size::cgroup_of(*pid))));
-    let Some((one, group)) = groups.next() else { return Ok(None) };
-    let Some((other, _)) = groups.find(|(_, other)| *other != group) else { return Ok(group) };
-    let what = format!(
-        "processes {one} and {other} do not share a cache, since the memory of their cgroups is limited: '--what-if' tells of one"
-    );
-    Err(Failure::usage(what).remedy("take processes of one cgroup, or '--cgroup' with that"))
 }
 
 /// What is being watched.

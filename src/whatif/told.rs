@@ -101,10 +101,14 @@ const ENOUGH_USES: f64 = 10.0;
 const BY_FAULTS: &str = "most of what was brought in came by page faults: one that finds a page which another one has just brought in \
                          around its own misses nothing, and uses of what is mapped are not seen, so that these ratios say little of what \
                          comes from devices, and nothing of other sizes";
+/// Of processes by name or user, of whom none ran when the watch began.
+pub(super) const UNPLACED: &str = "nobody who is asked about ran when the watch began, so that it is not known which cgroup's limit holds for \
+                                   them: sizes are of the machine's cache, and nothing is concluded; ask again while they run, or with --cgroup";
 /// How a note begins that others have a part of the cache.
 const SHARED: &str = "the limit is that of a cgroup above, ";
 /// How notes begin beside which nothing is concluded from a curve.
-const SPOILT: [&str; 7] = [CONTRADICTS, UNCHECKED, LIMIT_CHANGED, FEW_USES, GONE, SHARED, BY_FAULTS];
+const SPOILT: [&str; 8] =
+    [CONTRADICTS, UNCHECKED, LIMIT_CHANGED, FEW_USES, GONE, SHARED, BY_FAULTS, UNPLACED];
 
 /// Where it has been removed there is no cache of it any more, and whatever else was too little came of that.
 const GONE: &str = "the cgroup is gone: it was removed while it was watched";
@@ -319,6 +323,13 @@ mod tests {
         assert!(faults.is_unlike() && faults.answer().is_none() && faults.notes == [BY_FAULTS]);
         assert!(!reads.is_unlike() && reads.notes.is_empty());
         assert!(of(true, Err("not enough seen yet".into())).notes.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_concluded_where_the_limit_is_not_known() {
+        let told = told(Some(0.01), false);
+        let unplaced = Prediction { notes: vec![UNPLACED.into()], ..told.clone() };
+        assert!(unplaced.is_unlike() && !told.is_unlike());
     }
 
     #[test]
