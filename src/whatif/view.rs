@@ -91,17 +91,26 @@ impl Prediction {
             }
             (None, Some(cached)) => format!("no limit, {} of files cached", numbers::bytes(cached)),
         };
-        let accesses = self.accesses.map_or_else(|| "-".into(), |n| numbers::decimal(n as f64));
-        let now = self.now.miss_ratio.map_or_else(|| "-".into(), percent);
         vec![
             size,
             format!(
-                "{:.1} s, {accesses} accesses, {now} of them had to be brought in; {} of all pages followed, {}",
+                "{:.1} s, {}; {} of all pages followed, {}",
                 self.seconds,
+                self.counted(percent),
                 percent(self.sample_rate),
                 self.policy,
             ),
         ]
+    }
+
+    /// What was counted, in words; `percent` of a ratio. Accesses are of all the time, and what missed of its second half.
+    #[must_use]
+    pub fn counted(&self, percent: impl Fn(f64) -> String) -> String {
+        let accesses = self.accesses.map_or_else(|| "-".into(), |n| numbers::decimal(n as f64));
+        let missed = self.now.miss_ratio.map_or_else(String::new, |now| {
+            format!("; of those of the second half {} had to be brought in", percent(now))
+        });
+        format!("{accesses} accesses{missed}")
     }
 
     /// The question that was asked, answered for twice and for half of what there is; `None` where the answer would contradict
@@ -202,6 +211,8 @@ mod tests {
         let text = shown.text("cgroup /x");
         assert!(text.contains("  x0.5     32.0M    43.2%   ±2.0%    172.9K  #############\n"), "{text}");
         assert!(text.contains("    x2    128.0M        -       -         -\n"), "{text}");
+        let head = "\n10.0 s, 1000 accesses; of those of the second half 25.0% had to be brought in; 10.0% of all pages";
+        assert!(text.contains(head), "{text}");
         assert!(text.contains("\n-32.0M -> 43.2%.\nnote: of x2 nothing can be said: "), "{text}");
         assert!(!text.contains('\x1b') && !shown.json().contains('\x1b'));
         let acts = Prediction { cgroup: Some("/\u{202e}gnp.exe".into()), ..shown }.json();
@@ -262,7 +273,9 @@ mod tests {
 
     #[test]
     fn without_a_curve_there_is_a_reason() {
-        let curve = curve(Err("not enough seen yet".into()));
+        let curve = Curve { now: None, ..curve(Err("not enough seen yet".into())) };
+        let text = shown(&curve, None, None).text("");
+        assert!(text.contains("10.0 s, 1000 accesses; 10.0% of all pages followed"), "{text}");
         let all: Value = serde_json::from_str(&shown(&curve, None, None).json()).unwrap();
         let what_if = &all["what_if"];
         assert_eq!(what_if["curve"], Value::Null);

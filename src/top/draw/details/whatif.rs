@@ -40,8 +40,7 @@ impl Page<'_> {
     }
 
     fn prediction(&mut self, told: &Prediction) {
-        let accesses = told.accesses.map_or_else(|| "-".into(), |n| numbers::decimal(n as f64));
-        let watched = format!("watched for {:.0} s, {accesses} accesses", told.seconds);
+        let watched = format!("watched for {:.0} s, {}", told.seconds, told.counted(numbers::percent));
         match (&told.curve, &told.reason) {
             (Some(points), _) => {
                 for (i, line) in told.table(points).into_iter().enumerate() {
@@ -55,8 +54,7 @@ impl Page<'_> {
                 if let Some(answer) = told.answer() {
                     self.sentence(&answer);
                 }
-                let now = told.now.miss_ratio.map_or_else(|| "-".into(), numbers::percent);
-                self.sentence(&format!("{watched}, {now} of them had to be brought in"));
+                self.sentence(&watched);
             }
             (None, reason) => {
                 let reason = reason.as_deref().unwrap_or("not known");
