@@ -210,6 +210,12 @@ fn point(slices: &[Slice], i: usize, size: Option<f64>) -> Option<(f64, f64)> {
 }
 
 impl Curve {
+    /// Whether nothing is said of any size since the simulation is not like what was counted.
+    #[must_use]
+    pub fn is_far_off(&self) -> bool {
+        self.points.is_err() && self.off.is_some_and(|off| off >= WORTHLESS)
+    }
+
     /// Of the slices of a run, and the sizes in pages by scale. `model`: how far the policy is off at its best.
     #[must_use]
     pub fn new(slices: &[Slice], sizes: &[Option<f64>], model: f64) -> Self {

@@ -86,7 +86,10 @@ pub fn what_if(options: &Options, writes: Option<&Path>) -> Result<Option<Predic
     let mut tell = |watch: &Watch<'_>, ended: Wake| {
         let notes = unplaced.iter().cloned().chain(watch.notes(options, functions, ended)).collect();
         let waited = watch.waited.filter(|_| options.latency);
-        let prediction = watch.feed.prediction(began.elapsed().as_secs_f64(), waited, notes);
+        let mut prediction = watch.feed.prediction(began.elapsed().as_secs_f64(), waited, notes);
+        if prediction.curve.is_some() && options.latency {
+            prediction.notes.extend(watch.of_waiting());
+        }
         let text = || prediction.text(&options.chosen.brief());
         output::print(&if options.json { prediction.json() } else { text() }, out)?;
         Ok(prediction)
@@ -176,17 +179,18 @@ impl<'a> Watch<'a> {
         if options.chosen.by_process() {
             notes.push("as if nobody else used this cache: others were left out".into());
         }
-        match self.waited {
-            _ if !options.latency => {}
-            None => notes.push("how long reads waited is not known on this kernel".into()),
-            Some(_) if self.faulted > 0 => {
-                notes.push(
-                    "WAITING is of read calls that missed: how long faults waited is not among it".into(),
-                );
-            }
-            Some(_) => {}
-        }
         notes.extend(self.feed.notes(functions));
         notes
+    }
+
+    /// What must be known of how many would wait.
+    fn of_waiting(&self) -> Option<String> {
+        match self.waited {
+            None => Some("how long reads waited is not known on this kernel".into()),
+            Some(_) if self.faulted > 0 => {
+                Some("WAITING is of read calls that missed: how long faults waited is not among it".into())
+            }
+            Some(_) => None,
+        }
     }
 }

@@ -161,11 +161,16 @@ impl Prediction {
             dropped: curve.dropped,
             notes: std::mem::take(&mut about.notes),
         };
-        new.note(curve, &about);
+        // Of a table that is not there nothing is to be known.
+        if new.curve.is_some() {
+            new.note(curve, &about);
+        } else if curve.is_far_off() && !about.gone {
+            new.notes.push(CONTRADICTS.into());
+        }
         new
     }
 
-    /// Says what is to be known beside the figures, or instead of some.
+    /// Says what is to be known beside the figures of a curve, or instead of some.
     fn note(&mut self, curve: &Curve, about: &About<'_>) {
         let unsaid = self.curve.iter().flatten().filter(|p| p.miss_ratio.is_none());
         let unsaid: Vec<String> = unsaid.map(|p| format!("x{}", p.scale)).collect();
@@ -200,14 +205,14 @@ impl Prediction {
                 part.min(1.0) * 100.0
             ));
         }
-        if curve.by_faults && self.curve.is_some() {
+        if curve.by_faults {
             self.notes.push(BY_FAULTS.into());
         }
         match curve.off {
             // Of a limit that is not read any more, and of nobody who uses it, nothing else is to be said.
-            _ if about.gone => self.notes.extend(self.curve.is_some().then(|| GONE.to_owned())),
+            _ if about.gone => self.notes.push(GONE.into()),
             Some(_) if curve.unlike => self.notes.push(CONTRADICTS.into()),
-            None if self.curve.is_some() => self.notes.push(UNCHECKED.into()),
+            None => self.notes.push(UNCHECKED.into()),
             _ => {}
         }
     }
@@ -323,6 +328,29 @@ mod tests {
         assert!(faults.is_unlike() && faults.answer().is_none() && faults.notes == [BY_FAULTS]);
         assert!(!reads.is_unlike() && reads.notes.is_empty());
         assert!(of(true, Err("not enough seen yet".into())).notes.is_empty());
+    }
+
+    #[test]
+    fn of_a_table_that_is_not_there_nothing_is_noted() {
+        let of = |points, off: f64| {
+            let (accesses, missed, now, off, rate) = (Some(10), Some(5), Some(0.5), Some(off), 1.0);
+            let (unlike, unused, by_faults, dropped) = (true, Some(0.5), true, 0);
+            let curve =
+                Curve { accesses, missed, off, unlike, unused, by_faults, now, points, rate, dropped };
+            let (limit, limit_of, beside) = (Some(1 << 30), Some("/a".into()), 1 << 29);
+            let size =
+                Size { limit, limit_of, beside, cached: 100 << 20, mapped: 50 << 20, ..Size::default() };
+            let (group, size, waited, notes, policy) = (None, Some(&size), None, Vec::new(), "lists");
+            let (seconds, limit_changed, gone, long_history) = (1.0, true, false, true);
+            let about =
+                About { group, size, seconds, waited, policy, limit_changed, gone, long_history, notes };
+            Prediction::new(&curve, about).notes
+        };
+        let point = |ratio| vec![Point { scale: 1.0, miss_ratio: ratio }];
+        assert!(of(Err("not enough seen yet".into()), 0.2).is_empty());
+        assert_eq!(of(Ok(point(None)), 0.2).len(), 7);
+        // Why it could not be is told.
+        assert_eq!(of(Err("the error would be a half or more".into()), 0.5), [CONTRADICTS]);
     }
 
     #[test]
