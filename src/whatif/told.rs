@@ -223,6 +223,11 @@ impl Prediction {
         self.notes.iter().any(|note| SPOILT.iter().any(|spoilt| note.starts_with(spoilt)))
     }
 
+    /// Whether it is known whose limit holds for what is asked about.
+    pub(super) fn is_placed(&self) -> bool {
+        self.notes.iter().all(|note| note != UNPLACED)
+    }
+
     /// The point of this scale.
     #[must_use]
     pub fn at(&self, scale: f64) -> Option<&Scaled> {

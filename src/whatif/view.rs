@@ -89,7 +89,10 @@ impl Prediction {
                 let whose = self.limit_of.as_ref().map_or_else(String::new, |above| format!(" of {above}"));
                 format!("limit {}{whose}, {} of files cached", numbers::bytes(limit), numbers::bytes(cached))
             }
-            (None, Some(cached)) => format!("no limit, {} of files cached", numbers::bytes(cached)),
+            (None, Some(cached)) => {
+                let limit = if self.is_placed() { "no limit" } else { "limit not known" };
+                format!("{limit}, {} of files cached", numbers::bytes(cached))
+            }
         };
         vec![
             size,
@@ -226,6 +229,10 @@ mod tests {
             let points = Ok(vec![Point { scale: 1.0, miss_ratio: Some((0.25, 0.02)) }]);
             shown(&curve(points), Some(&size), None)
         };
+        let none = Prediction { limit_bytes: None, ..of(None) };
+        assert!(none.text("x").contains(": no limit, 60.0M"));
+        let unplaced = Prediction { notes: vec![super::super::told::UNPLACED.into()], ..none };
+        assert!(unplaced.text("x").contains(": limit not known, 60.0M"));
         let (above, own) = (of(Some("/a\x1b[2J")), of(None));
         assert!(above.text("x").contains(": limit 64.0M of /a\\x1b[2J, 60.0M of files cached\n"));
         assert!(own.text("x").contains(": limit 64.0M, 60.0M of files cached\n"));
