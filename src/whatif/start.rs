@@ -75,12 +75,7 @@ pub fn what_if(options: &Options, writes: Option<&Path>) -> Result<Option<Predic
         return Ok(None);
     }
     let functions = session.plan().brackets != crate::plan::Brackets::Tracepoints;
-<<<<<<< HEAD
-    let mut watch = Watch::new(&mut session, group)?;
-=======
-    let mut wait = wait::System::new(processes).map_err(anyhow::Error::from)?;
     let mut watch = Watch::new(&mut session, whose.group())?;
->>>>>>> dd467a82 (what if: --comm and --user heed the limit of the cgroup that is asked about)
     Role::Count.take(writes.as_slice())?;
     let began = Instant::now();
     let mut tell = |watch: &Watch<'_>, ended: Wake| {
