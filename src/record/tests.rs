@@ -471,7 +471,7 @@ fn what_is_not_of_a_ring_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let others = ["2026112714-mine.record", "9999999999-x.record", "0000000001-20260101T000000Z.recor"];
     others.iter().for_each(|name| fs::write(dir.path().join(name), "mine").unwrap());
-    let bounds = Bounds { size: 1 << 20, age: Duration::from_secs(3600) };
+    let bounds = Bounds { size: 1 << 24, age: Duration::from_secs(3600) };
     for number in 1..=2 {
         drop(Writer::ring(dir.path(), bounds, Duration::from_secs(1)).unwrap());
         let all = shards(dir.path()).unwrap();

@@ -254,7 +254,7 @@ mod tests {
         };
         let (like, unlike) = (text(0.38), text(0.0));
         assert!(like.ends_with("\n+64.0M -> 10.0% misses (40.0% now); -32.0M -> 60.0%.\n"), "{like}");
-        assert!(like.contains(", 38.0% of them had to be brought in"), "{like}");
+        assert!(like.contains("of those of the second half 38.0% had to be brought in"), "{like}");
         assert!(!unlike.contains("now)") && unlike.contains("another ratio than was counted"), "{unlike}");
     }
 
