@@ -11,6 +11,7 @@ use std::rc::Rc;
 pub use live::System;
 pub use live::command_line;
 pub use live::uid_of;
+pub use recorded::Lasting;
 pub use recorded::Recorded;
 
 use crate::cgroup::Cgroup;

@@ -41,6 +41,17 @@ pub struct Recorded {
     none: Mounts,
 }
 
+/// What stays true of names for as long as a record lasts.
+#[derive(Debug)]
+pub struct Lasting {
+    /// Names of users, by their numbers.
+    pub users: BTreeMap<u32, Option<String>>,
+    /// Paths of cgroups, by the inode numbers of their directories.
+    pub cgroups: BTreeMap<u64, String>,
+    /// The mounts, if they were looked up.
+    pub mounts: Option<Mounts>,
+}
+
 impl Recorded {
     /// Looks up whatever rows of a sample may be called. What was not known before is returned: written beside the sample,
     /// it is all that a reader lacks who has read the others.
@@ -153,8 +164,8 @@ impl Recorded {
 
     /// What does not become wrong where the number is given again: users, cgroups, mounts.
     #[must_use]
-    pub fn lasting(self) -> (BTreeMap<u32, Option<String>>, BTreeMap<u64, String>, Option<Mounts>) {
-        (self.users, self.cgroups, self.mounts)
+    pub fn lasting(self) -> Lasting {
+        Lasting { users: self.users, cgroups: self.cgroups, mounts: self.mounts }
     }
 
     /// Command lines.

@@ -13,6 +13,7 @@ use crate::cgroup::Cgroup;
 use crate::cgroup::Held;
 use crate::files::Dev;
 use crate::files::Mounts;
+use crate::names::Lasting;
 use crate::names::Names;
 use crate::names::Recorded;
 use crate::text::foreign::Foreign;
@@ -81,7 +82,7 @@ impl Book {
 
     /// Of what is no longer in use, users and cgroups may still be in a sum; a command line may be another's by now.
     fn retire(&mut self, old: Recorded) {
-        let (users, cgroups, mounts) = old.lasting();
+        let Lasting { users, cgroups, mounts } = old.lasting();
         users.into_iter().for_each(|(uid, name)| self.users.put(uid, name));
         cgroups.into_iter().for_each(|(id, path)| self.cgroups.put(id, path));
         if mounts.is_some() {

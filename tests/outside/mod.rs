@@ -128,7 +128,7 @@ pub fn unreadable() -> (tempfile::TempDir, String) {
     let dir = tempfile::Builder::new().permissions(open()).tempdir().unwrap();
     let path = dir.path().join("a.record");
     std::fs::write(&path, "").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     let path = path.to_str().unwrap().to_owned();
     (dir, path)
 }
