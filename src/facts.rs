@@ -29,7 +29,8 @@ pub struct Facts {
     pub realtime: bool,
     /// Names of functions and tracepoints of interest that the kernel's BTF has.
     /// Functions by their name and as `NAME/ARGUMENTS`, BTF tracepoints as `tp:NAME`, types as `struct:NAME`, page
-    /// flags as `enum:NAME`, modules of the running kernel as `module:NAME`.
+    /// flags as `enum:NAME`, modules of the running kernel as `module:NAME`, and those of which
+    /// a file system is mounted here as `mounted:NAME`.
     pub btf: BTreeSet<String>,
     /// A BPF trampoline (fentry) attached to a function in a trial; else the kernel's refusal.
     pub trampoline: Result<(), String>,
@@ -69,6 +70,12 @@ impl Facts {
     #[must_use]
     pub fn module(&self, name: &str) -> bool {
         self.btf.contains(&format!("module:{name}"))
+    }
+
+    /// Whether a file system of a module is mounted where this runs.
+    #[must_use]
+    pub fn mounted(&self, module: &str) -> bool {
+        self.btf.contains(&format!("mounted:{module}"))
     }
 
     /// Whether a hook refused to attach on this run.
@@ -156,6 +163,17 @@ pub const OF_BTRFS: &[&str] = &[BTRFS_WRITE, BTRFS_FIND, BTRFS_ALLOC, BTRFS_READ
 
 /// Modules of interest when loaded or built in: they read and write in ways of their own.
 pub const MODULES: &[&str] = &["btrfs", "fuse", "nfs", "cifs", "ceph", "9p", "afs"];
+
+/// Whether a file system of this type is one of a module's: `nfs4`, `fuse.sshfs`, `fuseblk`, and not `fusectl`.
+#[must_use]
+pub fn is_of_module(kind: &str, module: &str) -> bool {
+    match module {
+        "fuse" => kind == "fuse" || kind == "fuseblk" || kind.starts_with("fuse."),
+        "nfs" => matches!(kind, "nfs" | "nfs4"),
+        "cifs" => matches!(kind, "cifs" | "smb3"),
+        module => kind == module,
+    }
+}
 
 /// Tracepoints whose presence decides the plan.
 pub const TRACEPOINTS: &[&str] = &[

@@ -118,6 +118,11 @@ impl Mounts {
         Self { list: self.list.clone(), devices: HashMap::new(), blocks: Some(Vec::new()) }
     }
 
+    /// Types of the file systems.
+    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(|mount| mount.kind.as_str())
+    }
+
     /// Whether both have the same mounts.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {

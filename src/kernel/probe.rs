@@ -26,6 +26,8 @@ use crate::facts::Preemption;
 use crate::facts::SWITCH_ON;
 use crate::facts::SWITCHED_OFF;
 use crate::facts::TRACEPOINTS;
+use crate::facts::is_of_module;
+use crate::files::Mounts;
 use crate::limits::Shortage;
 use crate::procfs;
 
@@ -252,12 +254,16 @@ fn names() -> Result<Names, Obstacle> {
     Ok(Names { all: found, read })
 }
 
-/// Adds the modules that are loaded, and the functions of theirs that can be attached to.
+/// Adds the modules that are loaded, those that have something mounted, and the functions of theirs that can be attached to.
 fn modules(found: &mut BTreeSet<String>) {
     for module in MODULES {
         if std::path::Path::new("/sys/module").join(module).exists() {
             found.insert(format!("module:{module}"));
         }
+    }
+    let mounts = Mounts::here();
+    for module in MODULES.iter().filter(|m| mounts.kinds().any(|kind| is_of_module(kind, m))) {
+        found.insert(format!("mounted:{module}"));
     }
     // Names stand in BTF as they are, each between zero bytes. Without BTF for modules (5.10) there is no such file.
     let btf = fs::read("/sys/kernel/btf/btrfs").unwrap_or_default();

@@ -286,6 +286,9 @@ pub struct Run {
     /// Those that are at least so much: not all of what they count is seen here.
     #[serde(skip)]
     pub at_least: Vec<Figure>,
+    /// Whether it was read from a saved report, which does not say all by which waits in page faults are told apart.
+    #[serde(skip)]
+    pub saved: bool,
 }
 
 /// Read calls by latency: bucket 0 is below 256 ns, bucket i from 2^(7+i) ns on.

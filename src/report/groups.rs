@@ -91,7 +91,8 @@ impl Group {
         let mean = &self.mean;
         let vague = mean.seen_before().is_some_and(|(least, most)| most - least > 0.1);
         let seen = mean.seen_cached_pages()?;
-        (seen > 0 && !mean.origin.unlisted && !vague).then(|| super::units::share(mean.warm_pages, seen))
+        (seen > 0 && !mean.origin.unlisted && !vague)
+            .then(|| super::units::share(mean.warm_pages.saturating_sub(mean.since_pages), seen))
     }
 
     /// As it is in JSON.

@@ -258,6 +258,7 @@ fn one(text: &str) -> Result<Run, String> {
     (run.files, run.timeline, run.warmers, run.left_behind) = Default::default();
     (run.processes, run.latency, run.window_pages) = Default::default();
     run.cold = run.cold.filter(|c| Cold::named(c).is_some());
+    run.saved = true;
     Ok(run)
 }
 

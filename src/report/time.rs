@@ -126,7 +126,8 @@ impl Parts {
     #[must_use]
     pub fn divide(run: &Run) -> Self {
         let w = &run.waits;
-        let for_data = faults::for_data(run);
+        // Of a saved one it is not known any more.
+        let for_data = if run.saved { w.fault_ns } else { faults::for_data(run) };
         let lookups = seconds(&[run.lookups.work_ns]);
         let cpu = run.usage.user_s.zip(run.usage.system_s).map(|(u, s)| u + s);
         let mut parts = Self {
@@ -158,7 +159,8 @@ impl Parts {
     }
 
     /// The parts of runs that are compared, divided alike: what is told apart in one of them and not in another is no difference of
-    /// the two. Work on names is a part of the processor time where it is not known, and waiting for others one of what is unexplained.
+    /// the two. Work on names is a part of the processor time where it is not known, and waiting for others one of what is unexplained;
+    /// all that page faults waited for is data beside a saved run.
     #[must_use]
     pub fn alike(runs: &[&Run]) -> Vec<Self> {
         let names = |run: &Run| run.lookups.dcache_misses;
@@ -172,6 +174,12 @@ impl Parts {
             parts
         };
         let mut all: Vec<Self> = runs.iter().map(divide).collect();
+        if runs.iter().any(|run| run.saved) {
+            for parts in &mut all {
+                let faults = parts.faults_s.replace(0.0).unwrap_or(0.0);
+                parts.data_s = parts.data_s.map(|data| data + faults);
+            }
+        }
         if all.iter().any(|p| p.lookups_s.is_none()) {
             for parts in &mut all {
                 if let Some(cpu) = &mut parts.cpu_s {

@@ -39,6 +39,10 @@ pub(super) fn weigh(run: &mut Run, plan: &Plan) {
     }
     let called = run.usage.called_read_bytes.unwrap_or(0);
     let most = bytes(run);
+    if most.is_none() {
+        // Nothing bounds what was not seen.
+        run.at_least.extend([Figure::Accesses, Figure::Hits, Figure::ReadCalls, Figure::ReadBytes]);
+    }
     let bytes = most.filter(|n| *n >= LEAST && *n >= called / 20);
     run.unseen_bytes = bytes;
     run.unseen_pages = bytes.unwrap_or(0) / units::page();
@@ -48,13 +52,17 @@ pub(super) fn weigh(run: &mut Run, plan: &Plan) {
     run.bound = bound.map(|(b, n)| Bound { warm: b.warm + n.div_ceil(units::page()), ..b });
 }
 
+/// Whether it may have read past the cache where nobody saw that: not all of it is seen, or none.
+fn may_be_past(run: &Run) -> bool {
+    run.at_least.contains(&Figure::DirectReadBytes) || run.get(Figure::DirectReadBytes).is_none()
+}
+
 /// Whether most of what it read may have gone past the cache, unseen: no emptied cache would tell anything about that. That comes
 /// from a device, and pipes do not.
 pub(super) fn mostly_past(run: &Run) -> bool {
     let called = run.usage.called_read_bytes.unwrap_or(0);
     let device = run.usage.device_read_bytes.unwrap_or(u64::MAX);
-    run.at_least.contains(&Figure::DirectReadBytes)
-        && run.unseen_bytes.is_some_and(|n| n.min(device) > called / 2)
+    may_be_past(run) && run.unseen_bytes.is_some_and(|n| n.min(device) > called / 2)
 }
 
 /// What a reader of the report must know of it.
@@ -62,7 +70,7 @@ pub(super) fn note(run: &Run) -> Option<String> {
     let bytes = run.unseen_bytes?;
     let called = run.usage.called_read_bytes?;
     // It may be the most of it, and then it is what takes the time.
-    let seen = match run.at_least.contains(&Figure::DirectReadBytes) {
+    let seen = match may_be_past(run) {
         true => {
             "reads of squashfs that ask for more than their file has, and reads past the cache (O_DIRECT) of block devices and of \
              file systems without iomap, are seen by functions only, if at all"
@@ -119,6 +127,7 @@ mod tests {
         let mut silent = Run { bound: tmpfs.bound, ..Run::default() };
         weigh(&mut silent, &fixtures::plan(&[]));
         assert_eq!((silent.bound, silent.asked_pages), (None, 0));
+        assert!(silent.at_least.contains(&Figure::ReadBytes) && !tmpfs.at_least.contains(&Figure::ReadBytes));
         assert!(
             note(&tmpfs).unwrap().contains("of the 32 MiB that its read calls delivered"),
             "{:?}",

@@ -279,8 +279,8 @@ impl App {
     /// Takes what was found out about a row, if it is still the one that is open.
     pub fn looked_up(&mut self, details: Details) {
         if let Some(open) = self.open.as_mut().filter(|o| o.by == details.by && o.id == details.id) {
-            let before = open.details.as_ref().and_then(|d| d.begun);
-            open.replaced |= before.zip(details.begun).is_some_and(|(before, now)| before != now);
+            open.begun = open.begun.or(details.begun);
+            open.replaced |= open.begun.zip(details.begun).is_some_and(|(before, now)| before != now);
             // What is known of who had the number stays.
             if !open.replaced {
                 open.details = Some(details);

@@ -47,6 +47,8 @@ pub struct Open {
     pub details: Option<Details>,
     /// Another process has its number by now: nothing more comes of this one.
     pub replaced: bool,
+    /// When the process began, as far as that was ever known.
+    pub begun: Option<u64>,
     /// The command line: requested, and what came back.
     pub command_line: Option<Option<Foreign>>,
     /// What the cache has of it now, and before that; asked again and again.
@@ -73,6 +75,7 @@ impl Open {
             who,
             details: None,
             replaced: false,
+            begun: None,
             command_line: None,
             now: None,
             before: None,

@@ -168,7 +168,9 @@ pub struct Curve {
 
 /// Whether most of what was brought in came by faults, and it was more of all accesses than what a model may be off in any case.
 fn by_faults(slices: &[Slice]) -> bool {
-    let sum = slices.iter().filter_map(|s| s.fetched).fold(Fetched::default(), Fetched::and);
+    // Of what is not known nothing is said.
+    let sum = slices.iter().try_fold(Fetched::default(), |sum, s| s.fetched.map(|more| sum.and(more)));
+    let Some(sum) = sum else { return false };
     let faults = sum.faults as f64 + slices.iter().map(|s| s.came_around).sum::<f64>();
     faults > sum.pages as f64 / 2.0 && faults > MODEL_ERROR * slices.iter().map(Slice::all).sum::<f64>()
 }

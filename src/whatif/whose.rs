@@ -1,5 +1,6 @@
 //! Whose cache it is that chosen processes use.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
@@ -66,7 +67,9 @@ fn running(proc: &Path, only: &Only) -> Vec<u32> {
         let status = procfs::text(dir.join("status")).unwrap_or_default();
         let value = |key: &str| status.lines().find_map(|l| l.strip_prefix(key))?.split_whitespace().next();
         let user = || value("Uid:")?.parse().ok();
-        value("State:").is_some_and(|state| state != "Z" && state != "X")
+        // Kernel threads have no memory of their own, and are in the root of all cgroups.
+        value("VmSize:").is_some()
+            && value("State:").is_some_and(|state| state != "Z" && state != "X")
             && (only.comms.is_empty() || name().is_some_and(|name| only.comms.contains(&name)))
             && (only.users.is_empty() || user().is_some_and(|user| only.users.contains(&user)))
     };
@@ -79,12 +82,14 @@ fn running(proc: &Path, only: &Only) -> Vec<u32> {
 
 /// The cgroup with a limit that processes are in, by their cgroups; `None`: it is the machine's memory that they share.
 fn one_cache(all: impl Iterator<Item = (u32, Option<String>)>) -> Result<Option<String>, Failure> {
-    one(all, feed::limited)
+    // Of thousands of processes, most are in a few cgroups.
+    let mut known = HashMap::new();
+    one(all, |group| known.entry(group).or_insert_with_key(|group| feed::limited(group.clone())).clone())
 }
 
 fn one(
     all: impl Iterator<Item = (u32, Option<String>)>,
-    limited: impl Fn(Option<String>) -> Option<String>,
+    mut limited: impl FnMut(Option<String>) -> Option<String>,
 ) -> Result<Option<String>, Failure> {
     let mut groups = all.map(|(pid, group)| (pid, limited(group)));
     let Some((one, group)) = groups.next() else { return Ok(None) };
@@ -105,8 +110,9 @@ mod tests {
         let dir = proc.join(pid.to_string());
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("comm"), format!("{comm}\n")).unwrap();
-        fs::write(dir.join("status"), format!("Name:\t{comm}\nState:\t{state} (x)\nUid:\t{user}\t0\t0\t0\n"))
-            .unwrap();
+        let memory = if state == "I" { "" } else { "VmSize:\t9 kB\n" };
+        let status = format!("Name:\t{comm}\nState:\t{state} (x)\nUid:\t{user}\t0\t0\t0\n{memory}");
+        fs::write(dir.join("status"), status).unwrap();
     }
 
     #[test]
@@ -116,6 +122,7 @@ mod tests {
         process(proc.path(), 8, "postgres", "S", 1000);
         process(proc.path(), 9, "a name of 16 byt", "R", 26);
         process(proc.path(), 10, "postgres", "Z", 26);
+        process(proc.path(), 11, "kworker/0:1", "I", 26);
         process(proc.path(), std::process::id(), "postgres", "R", 26);
         fs::create_dir(proc.path().join("sys")).unwrap();
         let of = |comms: &[&str], users: &[u32]| {

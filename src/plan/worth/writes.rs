@@ -69,13 +69,13 @@ impl Seen<'_> {
     /// has mounted it before.)
     pub(super) fn misses_writes(&self) -> bool {
         let btrfs = !self.sees(Event::WriteBtrfs) && self.facts.module("btrfs");
-        btrfs || self.misses_iomap() || !self.loaded(LOOPS).is_empty()
+        btrfs || self.misses_iomap() || LOOPS.iter().any(|m| self.facts.mounted(m))
     }
 
     /// Whether I/O past the cache is not all seen, or is not known to be whose.
     pub(super) fn misses_direct(&self) -> bool {
         let all = !self.calls() && self.sees(Event::DeviceDirect) && self.sees(Event::DirectSubmitted);
-        !all || !self.loaded(PAST).is_empty()
+        !all || PAST.iter().any(|m| self.facts.mounted(m))
     }
 
     pub(super) fn direct(&self) -> Certainty {

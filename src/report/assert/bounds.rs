@@ -44,6 +44,7 @@ pub(super) fn hit_ratio(run: &Run) -> Option<(f64, f64)> {
     // Of nothing, no share is known.
     let seen = (all > 0).then(|| number(hits) / number(all))?;
     Some(match run.unseen_bytes {
+        None if run.at_least.contains(&Figure::Hits) => (0.0, 1.0),
         None => (seen, seen),
         Some(_) if squashed(run) => (0.0, 1.0),
         Some(_) => (seen, 1.0),

@@ -100,6 +100,10 @@ fn what_had_been_swapped_out_is_no_data() {
     let cause = both.causes.iter().find(|c| c.id == "faults").unwrap();
     assert!((cause.share.unwrap() - 1.0).abs() < 0.01, "{both:?}");
     assert!(both.text.contains("waiting for memory that had been swapped out"), "{both:?}");
+    // A saved run does not say what its faults waited for: beside it nor does another one.
+    let then = changed(it.clone(), |run| (run.saved, run.machine) = (true, Default::default()));
+    let (a, b) = Parts::of_both(&then, &it);
+    assert_eq!((a.data_s, a.faults_s, b.data_s, b.faults_s), (Some(0.24), Some(0.0), Some(0.24), Some(0.0)));
     // It worked most of the time, and no file came in.
     let bound = |swapped_in| {
         let run = changed(swapping(2200, swapped_in), |run| run.waits.fault_ns = Some(60 * MS));

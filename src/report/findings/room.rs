@@ -110,8 +110,8 @@ pub(super) fn working_set(run: &Run, earlier: &[&Run]) -> Option<Finding> {
     }
     let by = match &billed {
         Some(room) => format!(
-            ", {} of it by kswapd, which makes room for nobody in particular",
-            run.volume(room.kswapd)
+            ", up to {} of it by kswapd, which makes room for nobody in particular",
+            run.volume(room.kswapd.min(used))
         ),
         None => String::new(),
     };

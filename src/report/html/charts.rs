@@ -62,6 +62,12 @@ fn keys(items: impl Iterator<Item = (String, usize)>, out: &mut String) {
     out.push_str("</ul>\n");
 }
 
+/// The colour of a part: what has one in the charts over time, too, has the same there.
+fn colour(part: usize) -> usize {
+    const COLOURS: [usize; PARTS.len()] = [0, 8, 1, 2, 3, 4, 5, 6, 7];
+    COLOURS.get(part).copied().unwrap_or(part)
+}
+
 /// One bar a run, its parts side by side, all on one scale; `key` is what the legend says of each part.
 pub(super) fn bars(runs: &[(String, &Run)], key: impl Fn(usize) -> Option<String>, out: &mut String) {
     let length = |run: &Run| {
@@ -80,6 +86,7 @@ pub(super) fn bars(runs: &[(String, &Run)], key: impl Fn(usize) -> Option<String
         );
         let mut x = 0.0;
         for (i, (part, text)) in PARTS.iter().enumerate() {
+            let i = colour(i);
             let seconds = parts.get(*part).unwrap_or(0.0);
             let width = seconds / most * 100.0;
             if width > 0.005 {
@@ -97,7 +104,7 @@ pub(super) fn bars(runs: &[(String, &Run)], key: impl Fn(usize) -> Option<String
         "<span></span><div class=\"x\"><span>0 s</span><span>{:.3} s</span><span>{most:.3} s</span></div><span></span>",
         most / 2.0
     );
-    keys((0..PARTS.len()).filter_map(|i| Some((key(i)?, i))), out);
+    keys((0..PARTS.len()).filter_map(|i| Some((key(i)?, colour(i)))), out);
     out.push_str("</figure>\n");
 }
 
@@ -264,4 +271,21 @@ pub(super) fn windows(windows: &[u64], unit: Unit, out: &mut String) {
     };
     let axes = "windows (logarithmic), over size, from";
     histogram(&[("windows", 3, windows)], edge, ("read-ahead windows by size", axes), out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_has_a_colour_of_its_own() {
+        let style = include_str!("style.css");
+        let mut seen: Vec<usize> = (0..PARTS.len()).map(colour).collect();
+        assert!(seen.iter().all(
+            |n| style.contains(&format!(".p{n} {{")) && style.matches(&format!("--c{n}: ")).count() == 2
+        ));
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), PARTS.len());
+    }
 }
