@@ -418,8 +418,8 @@ run_stories() {
         --qemu '-set drive.ext4.throttling.iops-read=25 -set drive.ext4.throttling.bps-read=524288' \
         -- 'case $(uname -r) in
             # What needs an old kernel, and what any kernel shows: the programs of an old one are loaded sooner.
-            5.10.*) some="dd_direct of_nfs warmed daemon throttled metadata parallel server processor lost du_cold that_sleeps" ;;
-            *) some="dd_twice every of_ext4 filled too_large wasted sparse mapped overlay_copies in_memory metadata_twice dropped_behind" ;;
+            5.10.*) some="dd_direct of_nfs warmed daemon throttled metadata parallel server processor lost du_cold that_sleeps swapped_out" ;;
+            *) some="dd_twice every of_ext4 filled too_large wasted sparse mapped overlay_copies in_memory metadata_twice dropped_behind bounded" ;;
         esac
         CACHESTAT=/bin/cachestat stories $some'
 }
