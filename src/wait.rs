@@ -204,9 +204,11 @@ impl System {
                     signal_hook::low_level::exit(128 + signal);
                 }
             };
+            // Before the one that counts: what came between the two would be counted, and nobody told of it. (A signal does
+            // both in this order; a full pipe holds up none.)
+            signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
             // SAFETY: the action only touches an atomic and calls `_exit`, both async-signal-safe.
             unsafe { signal_hook::low_level::register(signal, action) }?;
-            signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
         }
         // Continued after a stop, `poll` would wait for what was left when the stop began. A handler of any kind
         // makes it return, so that the deadline is looked at again.
