@@ -163,8 +163,13 @@ fn forgotten(error: &clap::Error, command: &Command, words: &[OsString]) -> Opti
     if before.filter(|word| word.starts_with(option.as_str())).count() > 0 {
         return None;
     }
-    let begins = |c: char| c.is_ascii_digit() || "+-.".contains(c);
-    (!first.starts_with(begins) && read::time(first, "").is_err()).then(|| COMMAND.into())
+    (!is_like_a_number(first) && read::time(first, "").is_err()).then(|| COMMAND.into())
+}
+
+/// Whether a number was meant, be it a wrong one: `./build.sh` is a command.
+fn is_like_a_number(word: &str) -> bool {
+    let digits = word.strip_prefix(['+', '-']).unwrap_or(word);
+    digits.strip_prefix('.').unwrap_or(digits).starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// The first word that is no option, nor the value of one.
@@ -238,6 +243,8 @@ mod tests {
         hint("cachetop --tree", "'T' or F5");
         hint("cachetop --record x", "'cachestat --record FILE'");
         hint("cachestat ls -l", "put '--' before it");
+        hint("cachestat ./build.sh -j4", "put '--' before it");
+        hint("cachestat ../build.sh -j4", "put '--' before it");
         hint("cachestat --json --by file -xT make -j4 --all", "put '--' before it");
         hint("cachedu -sh /tmp", "'-d 0'");
         hint("cachedu --max-depth=1", "'-d N'");
@@ -257,6 +264,10 @@ mod tests {
         assert!(tips::<top::Args>("cachetop --colums hits").contains("'--columns'"));
         // An interval is no command, nor is the value of an option.
         assert!(!tips::<stat::Args>("cachestat 0.5 -l").contains("put '--'"));
+        for interval in ["1x", ".5", "+.5y", "-.5"] {
+            let tips = tips::<stat::Args>(&format!("cachestat {interval} -l"));
+            assert!(!tips.contains("put '--'"), "{interval}: {tips}");
+        }
         assert_eq!(tips::<stat::Args>("cachestat --comm dd 1 -q"), "");
         // What belongs to a command is none of ours.
         assert_eq!(tips::<stat::Args>("cachestat -q -- ls -json"), "");
