@@ -115,7 +115,7 @@ impl Filter {
 
     fn finds(&self, item: &Item<'_>, names: &mut dyn Names) -> bool {
         let named = |want: &String, names: &mut dyn Names| {
-            item.file.is_some_and(|(f, _)| names.mounts(f.dev).leads(want, f))
+            item.file.is_some_and(|(f, _)| names.mounts(f.block.unwrap_or(f.dev)).leads(want, f))
         };
         let held = |want: &String, names: &mut dyn Names| {
             item.file.is_some_and(|(f, _)| names.mounts(f.dev).holding(want) == Some(f.dev))

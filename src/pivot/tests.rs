@@ -257,6 +257,44 @@ fn what_is_not_counted_by_file_is_unknown() {
     assert_eq!(by_process.get(Figure::Evicted), None);
 }
 
+/// Names that know where they were asked.
+#[derive(Default)]
+struct Asked(fixtures::FakeNames, Vec<Dev>);
+
+impl Names for Asked {
+    fn user(&mut self, uid: u32) -> Option<std::rc::Rc<str>> {
+        self.0.user(uid)
+    }
+
+    fn cgroup(&mut self, id: u64, tgid: u32) -> std::rc::Rc<crate::cgroup::Cgroup> {
+        self.0.cgroup(id, tgid)
+    }
+
+    fn mounts(&mut self, dev: Dev) -> &mut crate::files::Mounts {
+        self.1.push(dev);
+        self.0.mounts(dev)
+    }
+
+    fn mounts_now(&mut self) -> &crate::files::Mounts {
+        self.0.mounts_now()
+    }
+
+    fn command_line(&mut self, pid: u32) -> Option<Foreign> {
+        self.0.command_line(pid)
+    }
+}
+
+#[test]
+fn of_a_device_itself_the_name_is_asked_for_and_not_that_of_what_it_is_in() {
+    let mut row = file(TMPFS, 77, "/dev/x", 10, "mount", 40);
+    let raw = File { dev: Dev { major: 0, minor: 6 }, block: Some(TMPFS), ..File::clone(&row.file) };
+    row.file = Arc::new(raw);
+    let filter = Filter { path: Some("/dev/x".into()), ..Filter::default() };
+    let mut names = Asked::default();
+    filter.takes(&super::item::of_file(&row), &mut names);
+    assert_eq!(names.1, [TMPFS]);
+}
+
 #[test]
 fn a_device_itself_is_no_mount_and_a_cgroup_made_anew_is_the_same() {
     let start = crate::sample::Moment::now();
