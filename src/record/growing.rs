@@ -14,6 +14,7 @@ use rustix::fs::Advice;
 use rustix::fs::FlockOperation;
 use rustix::fs::Mode;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::file;
 use super::numbers::signed;
@@ -75,12 +76,15 @@ impl Drop for Growing {
     }
 }
 
-/// Whether somebody is writing a recording: who does holds its file. Who only asks holds nobody else off.
+/// Whether somebody is writing a recording: who does holds its file. Who only asks holds nobody else off. Where it cannot be asked
+/// (too many files are open), somebody may.
 pub(super) fn is_held(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    rustix::fs::open(path, flags, Mode::empty()).is_ok_and(|file| {
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
-    })
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK),
+        // A link, nothing, and what is not ours to read are nothing that is recorded by one of us.
+        Err(e) => !matches!(e, Errno::LOOP | Errno::NOENT | Errno::ACCESS),
+    }
 }
 
 /// A file that nobody else made, under a name that nobody looks for.

@@ -110,6 +110,14 @@ pub(super) struct Ring {
     current: Option<PathBuf>,
     unbegun: Trouble,
     unremoved: Trouble,
+    /// That what was recorded is given up for want of room.
+    crowded: Trouble,
+    /// Bytes of the file that has been removed for want of room in this tick: no more than one goes.
+    given: Option<u64>,
+    /// What was removed helped nothing: a snapshot or a reader has it still, or somebody else fills the disk.
+    in_vain: bool,
+    /// Bytes to be written without another removal until the disk counts as full no more.
+    doubtful: u64,
 }
 
 impl Ring {
@@ -123,6 +131,10 @@ impl Ring {
             current: None,
             unbegun: Trouble::default(),
             unremoved: Trouble::default(),
+            crowded: Trouble::default(),
+            given: None,
+            in_vain: false,
+            doubtful: 0,
         };
         new.bound(passed(Moment::now()), 0);
         new
@@ -137,7 +149,11 @@ impl Ring {
     pub fn begin(&mut self) -> io::Result<Growing> {
         let path = shard(&self.directory);
         let made = match create(&path) {
-            Err(e) if is_crowded(&e) && self.make_room() => create(&path),
+            Err(e) if is_crowded(&e) && self.make_room() => {
+                let made = create(&path);
+                self.in_vain = made.is_err();
+                made
+            }
             made => made,
         }?;
         self.current = Some(path);
@@ -167,36 +183,78 @@ impl Ring {
     pub fn bound(&mut self, now: u64, writing: u64) {
         let all = self.others();
         self.ages.look(&all, now);
-        let length = |p: &PathBuf| fs::metadata(p).map_or(0, |m| m.len());
-        let mut sum = all.iter().map(length).sum::<u64>() + writing + FULL;
+        let length = |p: &PathBuf| length(p).unwrap_or(0);
+        let mut sum = all.iter().map(length).fold(writing.saturating_add(FULL), u64::saturating_add);
         let mut hindrance = None;
         for path in &all {
             if sum <= self.bounds.size && !self.ages.is_older(path, now, self.bounds.age) {
                 break;
             }
             // By another one, or by ourselves: whatever it is called.
+            // What stays takes no room from the others: else all of them would go for it.
+            sum = sum.saturating_sub(length(path));
             if is_held(path) {
                 continue;
             }
-            let length = length(path);
-            match removed(path) {
-                Ok(()) => sum = sum.saturating_sub(length),
-                Err(why) => hindrance = hindrance.or(Some(why)),
+            if let Err(why) = removed(path) {
+                hindrance = hindrance.or(Some(why));
             }
         }
         let hindrance = hindrance.map(|why| format!("the ring is not kept within its bounds: {why}"));
         self.unremoved.tried(hindrance);
     }
 
-    /// Removes the oldest that nobody writes: the disk is full, by whatever it may be. `false` if there is none.
+    /// A tick begins.
+    pub const fn tick(&mut self) {
+        self.given = None;
+    }
+
+    /// Removes the oldest that nobody writes: the disk is full, by whatever it may be. `false` if there is none, if one has gone in
+    /// this tick, and as long as it helps nothing.
     pub fn make_room(&mut self) -> bool {
-        self.others().iter().any(|path| !is_held(path) && removed(path).is_ok())
+        if self.in_vain || self.given.is_some() {
+            return false;
+        }
+        let others = self.others();
+        let mut files = others.iter().filter_map(|path| Some((path, length(path)?)));
+        let gone = files.find(|(path, _)| !is_held(path) && removed(path).is_ok());
+        self.given = gone.map(|(_, length)| length);
+        if let Some(given) = self.given {
+            // The next removal is due when about so much has been written, and is nothing new then.
+            self.doubtful = given.max(FULL).saturating_mul(2);
+            let why = "the disk is full: the oldest files of the ring go for what comes";
+            self.crowded.tried(Some(why.into()));
+        }
+        self.given.is_some()
+    }
+
+    /// So many bytes of a tick have been written, or could not be, after all that was done for it.
+    pub fn wrote(&mut self, bytes: u64, written: bool) {
+        match self.given {
+            Some(given) if !written => {
+                // Where less was given than is needed, the next file may be what helps.
+                self.in_vain |= given >= bytes;
+            }
+            None if written => {
+                self.doubtful = self.doubtful.saturating_sub(bytes);
+                if self.doubtful == 0 {
+                    self.crowded.tried(None);
+                }
+            }
+            _ => {}
+        }
+        self.in_vain &= !written;
     }
 
     /// What hinders it, in words, and has not been told.
     pub fn hindrance(&mut self) -> Option<String> {
-        self.unbegun.news().or_else(|| self.unremoved.news())
+        self.unbegun.news().or_else(|| self.unremoved.news()).or_else(|| self.crowded.news())
     }
+}
+
+/// Of a file, which is what a recorder leaves.
+fn length(path: &Path) -> Option<u64> {
+    fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file).map(|meta| meta.len())
 }
 
 /// A ring that nobody records in: the files of two, in turn, are no recording.

@@ -142,6 +142,9 @@ impl Writer {
         names: &mut dyn Names,
         wake: Wake,
     ) -> anyhow::Result<(bool, Recorded)> {
+        if let Some(ring) = &mut self.ring {
+            ring.tick();
+        }
         let key = self.stream.begins(sample, self.out.length - self.segment);
         if key {
             self.bound(sample.at);
@@ -178,14 +181,14 @@ impl Writer {
         ring.bound(now, self.out.length);
     }
 
-    /// A ring on a full disk gives its oldest file for what comes now, once for each tick.
+    /// A ring on a full disk gives its oldest file for what comes now, no more than one for each tick.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let written = self.out.append(bytes);
-        let crowded = written.as_ref().err().is_some_and(is_crowded);
-        if crowded && self.ring.as_mut().is_some_and(Ring::make_room) {
-            self.out.append(bytes)
-        } else {
-            written
+        let mut written = self.out.append(bytes);
+        let Some(ring) = &mut self.ring else { return written };
+        if written.as_ref().err().is_some_and(is_crowded) && ring.make_room() {
+            written = self.out.append(bytes);
         }
+        ring.wrote(bytes.len() as u64, written.is_ok());
+        written
     }
 }

@@ -193,8 +193,13 @@ fn a_full_disk_gives_room_to_what_is_new() {
     rustix::fs::flock(&holds, rustix::fs::FlockOperation::Unlock).unwrap();
     let mut writer = Writer::ring(dir.path(), bounds, Duration::from_secs(1)).unwrap();
     rustix::fs::flock(&holds, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    assert_eq!(write(&mut writer, dense(&mut random, 600)), 0);
-    assert!(length(dir.path()) > disk - (2 << 20) && writer.hindrance().is_none());
+    let mut told = Vec::new();
+    for mut sample in dense(&mut random, 600) {
+        writer.write(&mut sample, &mut FakeNames::default(), Wake::Deadline).unwrap();
+        told.extend(writer.hindrance());
+    }
+    assert!(length(dir.path()) > disk - (2 << 20));
+    assert_eq!(told, ["the disk is full: the oldest files of the ring go for what comes"]);
     for path in [&other, &held] {
         assert_eq!(fs::read(path).unwrap(), b"mine");
     }
@@ -222,6 +227,85 @@ fn a_full_disk_gives_room_to_what_is_new() {
     assert_eq!(shards(dir.path()).unwrap(), after[after.len() - 1..]);
     DISK.set(None);
     assert_eq!(write(&mut writer, dense(&mut random, 3)), 0, "it goes on as soon as there is room");
+}
+
+/// So many files of earlier runs, with a tick in each or none.
+fn earlier(directory: &Path, bounds: Bounds, (files, ticks): (usize, u64)) {
+    for _ in 0..files {
+        let mut writer = Writer::ring(directory, bounds, Duration::from_secs(1)).unwrap();
+        assert_eq!(write(&mut writer, dense(&mut 7, ticks)), 0);
+    }
+}
+
+#[test]
+fn what_helps_nothing_is_not_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let bounds = Bounds { size: 16 << 20, age: Duration::from_secs(8 * DAY) };
+    earlier(dir.path(), bounds, (6, 3));
+    let mut writer = Writer::ring(dir.path(), bounds, Duration::from_secs(1)).unwrap();
+    let files = || shards(dir.path()).unwrap().len();
+    for left in [6, 5] {
+        // Somebody else takes all that there is.
+        DISK.set(Some((dir.path().into(), 0)));
+        assert_eq!(write(&mut writer, dense(&mut 7, 5)), 5);
+        assert_eq!(files(), left);
+        // Once there is room again, it may help the next time.
+        DISK.set(None);
+        assert_eq!(write(&mut writer, dense(&mut 7, 1)), 0);
+    }
+    assert!(writer.hindrance().unwrap().contains("the disk is full"));
+    assert_eq!(writer.hindrance(), None);
+}
+
+#[test]
+fn no_more_than_one_file_goes_in_a_tick() {
+    let dir = tempfile::tempdir().unwrap();
+    let bounds = Bounds { size: 16 << 20, age: Duration::from_secs(80) };
+    earlier(dir.path(), bounds, (6, 0));
+    let mut writer = Writer::ring(dir.path(), bounds, Duration::from_secs(1)).unwrap();
+    assert_eq!(write(&mut writer, dense(&mut 7, 1)), 0);
+    DISK.set(Some((dir.path().into(), length(dir.path()))));
+    // What goes has room for the beginning of another file, which is due, and for no tick.
+    let before = shards(dir.path()).unwrap();
+    assert_eq!(write(&mut writer, dense(&mut 7, 20).skip(19)), 1);
+    let after = shards(dir.path()).unwrap();
+    assert!(after.starts_with(&before[1..]) && after.len() == before.len(), "{before:?} {after:?}");
+    // The next one goes in the next tick: less was given than is needed.
+    assert_eq!(write(&mut writer, dense(&mut 7, 21).skip(20)), 1);
+    assert_eq!(shards(dir.path()).unwrap(), after[1..]);
+    DISK.set(None);
+}
+
+#[test]
+fn what_cannot_be_removed_or_is_no_file_pushes_nothing_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let bounds = Bounds { size: 4 << 20, age: Duration::from_secs(8 * DAY) };
+    earlier(dir.path(), bounds, (3, 3));
+    let named = |n: u8| dir.path().join(format!("000000000{n}-20260101T000000Z.record"));
+    let all = shards(dir.path()).unwrap();
+    // Of all these, one is held, and one leads to what is much and elsewhere.
+    let elsewhere = tempfile::NamedTempFile::new().unwrap();
+    elsewhere.as_file().set_len(1 << 40).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), named(8)).unwrap();
+    let large = dir.path().join("0000000000-20260101T000000Z.record");
+    let holds = fs::File::create(&large).unwrap();
+    let mut writer = Writer::ring(dir.path(), bounds, Duration::from_secs(1)).unwrap();
+    holds.set_len(1 << 40).unwrap();
+    rustix::fs::flock(&holds, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    hours(&mut writer, (Moment::now(), 0, 1), 0);
+    let there = shards(dir.path()).unwrap();
+    assert!(all.iter().all(|path| there.contains(path)) && there.contains(&large), "{there:?}");
+    assert_eq!(writer.hindrance(), None);
+}
+
+#[test]
+fn what_cannot_be_asked_may_be_held() {
+    let dir = tempfile::tempdir().unwrap();
+    let (socket, nothing) = (dir.path().join("socket"), dir.path().join("nothing"));
+    let _listens = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    std::os::unix::fs::symlink(&nothing, dir.path().join("link")).unwrap();
+    let held = |path: &Path| crate::record::growing::is_held(path);
+    assert!(held(&socket) && !held(&nothing) && !held(&dir.path().join("link")));
 }
 
 #[test]
